@@ -13,6 +13,22 @@ pub(crate) fn pin_to(cpus: &str) -> bool {
     if is_bound {
         return false;
     }
+    set_to(cpus)
+}
+
+/// Runs something on these CPUs, and goes back to those that the thread was on; `None` if it may not run there.
+pub(crate) fn on_cpus<T>(cpus: &str, what: impl FnOnce() -> T) -> Option<T> {
+    let before = sched_getaffinity(None).ok()?;
+    set_to(cpus).then(|| {
+        let done = what();
+        // The thread was on these before, so that this does not fail.
+        let _ = sched_setaffinity(None, &before);
+        done
+    })
+}
+
+/// Returns whether it was done.
+fn set_to(cpus: &str) -> bool {
     let mut set = CpuSet::new();
     for cpu in listed(cpus).into_iter().filter(|cpu| *cpu < CpuSet::MAX_CPU) {
         set.set(cpu);
@@ -31,6 +47,17 @@ fn listed(cpus: &str) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn work_on_other_cpus_leaves_the_thread_where_it_was() {
+        let now = || sched_getaffinity(None).unwrap();
+        let before = now();
+        let first = (0..CpuSet::MAX_CPU).find(|cpu| before.is_set(*cpu)).unwrap();
+        let inside = on_cpus(&first.to_string(), now).unwrap();
+        assert_eq!((inside.count(), inside.is_set(first)), (1, true));
+        assert_eq!(now(), before);
+        assert!(on_cpus("", || panic!("there is no such CPU")).is_none());
+    }
 
     #[test]
     fn cpu_lists_are_parsed_in_the_kernels_format() {

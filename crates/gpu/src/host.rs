@@ -71,6 +71,23 @@ pub(crate) fn place_of(root: &Path, pci_address: &str) -> Place {
     Place { numa_node, cpus: text("local_cpulist").filter(|cpus| !cpus.is_empty()) }
 }
 
+/// The NUMA nodes that have CPUs, with these CPUs in sysfs format; empty if the system does not say.
+pub(crate) fn nodes(root: &Path) -> Vec<(u32, String)> {
+    let folder = root.join("sys/devices/system/node");
+    let read = |path: std::path::PathBuf| fs::read_to_string(path).ok().map(|text| text.trim().to_owned());
+    let number = |name: &str| name.strip_prefix("node")?.parse::<u32>().ok();
+    let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
+    let mut nodes: Vec<(u32, String)> = entries
+        .filter_map(|entry| {
+            let node = number(entry.file_name().to_str()?)?;
+            let cpus = read(entry.path().join("cpulist")).filter(|cpus| !cpus.is_empty())?;
+            Some((node, cpus))
+        })
+        .collect();
+    nodes.sort();
+    nodes
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -102,6 +119,18 @@ mod tests {
         assert_eq!(free_in(text, Some((64 << 20, 2 << 20))), 8 << 20);
         assert_eq!(free_in(text, Some((1 << 20, 2 << 20))), 0);
         assert_eq!(free_in("", None), FREE_IF_UNKNOWN);
+    }
+
+    #[test]
+    fn nodes_without_cpus_are_left_out() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("sys/devices/system/node");
+        for (name, cpus) in [("node1", "32-63\n"), ("node0", "0-31\n"), ("node2", "\n"), ("power", "")] {
+            fs::create_dir_all(folder.join(name)).unwrap();
+            fs::write(folder.join(name).join("cpulist"), cpus).unwrap();
+        }
+        assert_eq!(nodes(root.path()), [(0, "0-31".to_owned()), (1, "32-63".to_owned())]);
+        assert!(nodes(&root.path().join("elsewhere")).is_empty());
     }
 
     #[test]

@@ -37,8 +37,9 @@ pub use fair_share::{Flow, fair_rates};
 pub use interconnect::{Hop, Interconnect, NvLinkGeneration, UnknownLink};
 pub use link::{DUPLEX, Lane, NCCL_SHARE, PcieLink};
 pub use profile::{
-    AllReduceFacts, CurvePoint, DuplexFacts, HbmFacts, LatencyFacts, MachineProfile, MeasuredCurve,
-    OverlapFacts, PROFILE_SCHEMA, PeerFacts, PowerFacts, ProfileError, ScatterGrid, ScatterPoint,
+    AllReduceFacts, ContentionFacts, CurvePoint, DuplexFacts, HbmFacts, LatencyFacts, MachineProfile,
+    MeasuredCurve, NodeFacts, OverlapFacts, PROFILE_SCHEMA, PeerFacts, PowerFacts, ProfileError, ScatterGrid,
+    ScatterPoint,
 };
 pub use profiler_cost::{ProfilerCost, ProfilerTool};
 pub use quantile::{median, quantile};

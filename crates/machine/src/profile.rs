@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::bench::identity::Identity;
 use crate::bench::statistics::Spread;
 use crate::bench::terms::{
-    Direction, Engine, HostMemory, KernelKind, LatencyKind, Memory, Pace, ScatterMethod,
+    ContentionLoad, Direction, Engine, HostMemory, KernelKind, LatencyKind, Memory, Pace, ScatterMethod,
 };
 use crate::curve;
 use crate::profiler_cost::{ProfilerCost, ProfilerTool};
@@ -50,6 +50,12 @@ pub struct MachineProfile {
     /// Times of moving many blocks that lie apart, per direction, memory and method.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scatter: Vec<ScatterGrid>,
+    /// Rates of pinned copies by the NUMA node of the host memory; empty on machines with one node.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub numa: Vec<NodeFacts>,
+    /// How copies slow down while something else runs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub contention: Vec<ContentionFacts>,
     /// What recording costs on this host, per profiler.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub profiler: Vec<ProfilerCost>,
@@ -176,6 +182,48 @@ pub struct ScatterPoint {
     pub us: f64,
 }
 
+/// Pinned copies between the GPU and the memory of one NUMA node.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct NodeFacts {
+    pub node: u32,
+    pub direction: Direction,
+    pub bytes: u64,
+    pub gbps: f64,
+    /// Whether the GPU is attached to this node; `null` if the firmware does not say.
+    pub is_near: Option<bool>,
+}
+
+/// Pinned copies of one GPU while something else runs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ContentionFacts {
+    pub load: ContentionLoad,
+    pub direction: Direction,
+    pub bytes: u64,
+    /// The same copies with nothing else running.
+    pub alone_gbps: f64,
+    pub gbps: f64,
+    /// How much longer they take; 1 means no slowdown.
+    pub slowdown: f64,
+    /// Rates of others that make the same copies at the same time: the second process, or each of the other GPUs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub others_gbps: Vec<f64>,
+}
+
+impl ContentionFacts {
+    /// Of all that make the same copies.
+    pub fn total_gbps(&self) -> f64 {
+        self.gbps + self.others_gbps.iter().sum::<f64>()
+    }
+
+    /// Each one's part of the total, this process and GPU first.
+    pub fn shares(&self) -> Vec<f64> {
+        let total = self.total_gbps();
+        std::iter::once(&self.gbps).chain(&self.others_gbps).map(|gbps| gbps / total).collect()
+    }
+}
+
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProfileError {
@@ -219,6 +267,16 @@ impl MachineProfile {
             return Err(ProfileError::Invalid(
                 "a scatter grid must have points above zero, sorted by block size and number of blocks",
             ));
+        }
+        if !profile.numa.iter().all(|facts| above_zero(facts.gbps)) {
+            return Err(ProfileError::Invalid("the rates of NUMA nodes must be above zero"));
+        }
+        let is_possible = |facts: &ContentionFacts| {
+            let others = facts.others_gbps.iter().copied();
+            [facts.alone_gbps, facts.gbps, facts.slowdown].into_iter().chain(others).all(above_zero)
+        };
+        if !profile.contention.iter().all(is_possible) {
+            return Err(ProfileError::Invalid("the rates of contention must be above zero"));
         }
         if !profile.profiler.iter().all(ProfilerCost::is_possible) {
             return Err(ProfileError::Invalid("the costs of a profiler must not be below zero"));
@@ -273,6 +331,17 @@ impl MachineProfile {
     /// What recording with this profiler costs on this host, if that was measured.
     pub fn profiler_cost(&self, tool: ProfilerTool) -> Option<&ProfilerCost> {
         self.profiler.iter().find(|cost| cost.tool == tool)
+    }
+
+    /// GB/s of large pinned copies between the GPU and the memory of a NUMA node, if that was measured.
+    pub fn node_gbps(&self, node: u32, direction: Direction) -> Option<f64> {
+        let of_node = |facts: &&NodeFacts| (facts.node, facts.direction) == (node, direction);
+        self.numa.iter().find(of_node).map(|facts| facts.gbps)
+    }
+
+    /// How copies in this direction slow down under a load, if that was measured.
+    pub fn contention(&self, load: ContentionLoad, direction: Direction) -> Option<&ContentionFacts> {
+        self.contention.iter().find(|facts| (facts.load, facts.direction) == (load, direction))
     }
 
     /// Keeps this cost instead of an earlier one of the same profiler.

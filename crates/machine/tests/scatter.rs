@@ -4,8 +4,8 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot continue should panic")]
 
 use busbound_machine::bench::{
-    Case, Direction, Limits, Memory, Mode, Samples, ScatterCase, ScatterMethod, ScatterTask, Suite, Task,
-    tasks,
+    Case, Direction, Limits, Memory, Mode, NodeSet, Samples, ScatterCase, ScatterMethod, ScatterTask, Suite,
+    Task, tasks,
 };
 use busbound_machine::{
     Blocks, HostMemory, LinkFacts, Machine, MachineProfile, ScatterChoice, ScatterSource, median,
@@ -60,7 +60,11 @@ fn the_chosen_method_is_the_fastest_or_within_5_percent_in_every_cell() {
 #[test]
 fn a_quick_grid_chooses_well_between_its_points_and_beyond_them() {
     let (mut first, second) = (run(1), run(2));
-    let quick = tasks(Mode::Quick, &[Suite::Scatter], &Limits { gpus: 1, largest: 1 << 28, managed: true });
+    let quick = tasks(
+        Mode::Quick,
+        &[Suite::Scatter],
+        &Limits { gpus: 1, largest: 1 << 28, managed: true, nodes: NodeSet::EMPTY },
+    );
     let is_known = |case: &ScatterCase| quick.contains(&Task::Scatter(case.task));
     first.cases.retain(|case| matches!(case, Case::Scatter(case) if is_known(case)));
     assert_eq!(first.cases.len(), 32);

@@ -49,6 +49,7 @@ pub use model::link::{Link, LinkEnd, LinkTraffic};
 pub use model::managed::{Faults, Migration, MigrationCause};
 pub use model::memory::{MemoryOwner, MemorySample};
 pub use model::names::{NameId, Names};
+pub use model::numa::{HostNode, Numa};
 pub use model::origin::{Distributed, Gpu, Origin, ProfilerFlags, RecordedLink};
 pub use model::size::Bytes;
 pub use model::stats::{ImportStats, Loss, LossKind, LostRows, Repair};

@@ -12,7 +12,10 @@ mod record;
 
 pub use checksum::crc32;
 pub use chunks::{Chunk, ChunkReader, ChunkWriter, Damage};
-pub use record::{CPUS, HOST_MEMORY, Launch, Record, Records, SHARED_GPU, Stream, VARIABLE};
+pub use record::{
+    CPU_NODES, CPUS, DISTANCES_OF_NODE, HOST_MEMORY, Launch, NODE_OF_GPU, NODES, NODES_REFUSED, Record,
+    Records, SEVERAL_NODES, SHARED_GPU, Stream, VARIABLE,
+};
 
 pub const MAGIC: &[u8; 8] = b"BUSBND1\n";
 

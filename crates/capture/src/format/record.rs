@@ -145,6 +145,11 @@ pub enum Record<'a> {
         start: u64,
         end: u64,
     },
+    /// The NUMA node of the host memory that the copy with this correlation reads or writes, or [`SEVERAL_NODES`].
+    HostNode {
+        correlation: u32,
+        node: u32,
+    },
     Note {
         text: &'a [u8],
     },
@@ -160,6 +165,18 @@ pub const VARIABLE: &[u8] = b"variable ";
 pub const CPUS: &[u8] = b"cpus";
 /// The key of the fact that says how many bytes of host memory the process may use.
 pub const HOST_MEMORY: &[u8] = b"host memory";
+/// The key of the fact that lists the NUMA nodes of the machine: `0,1`. If only one of them has CPUs, only that one.
+pub const NODES: &[u8] = b"numa nodes";
+/// The key of a fact about a node begins with this; the node follows. Its distances to all nodes, in the order of [`NODES`].
+pub const DISTANCES_OF_NODE: &[u8] = b"numa distances of ";
+/// The key of the fact that lists the nodes of the CPUs that the process may run on.
+pub const CPU_NODES: &[u8] = b"numa nodes of cpus";
+/// The key of a fact about a GPU begins with this; the GPU follows. The node that it is attached to.
+pub const NODE_OF_GPU: &[u8] = b"numa node of gpu ";
+/// The key of the fact that says why the nodes of host memory are unknown.
+pub const NODES_REFUSED: &[u8] = b"numa nodes of memory refused";
+/// Instead of a node: pages of the same buffer are on different nodes.
+pub const SEVERAL_NODES: u32 = u32::MAX;
 
 /// Where device work ran.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -239,8 +256,7 @@ impl Record<'_> {
                     correlation.into(),
                     name.into(),
                 ]);
-                all(&grid.map(u64::from));
-                all(&block.map(u64::from));
+                [grid, block].into_iter().for_each(|three| all(&three.map(u64::from)));
                 all(&[registers.into(), shared_memory.into()]);
             }
             Self::Copy { start, end, on, correlation, bytes, kind, from, to, flags } => all(&[
@@ -296,6 +312,7 @@ impl Record<'_> {
             Self::LinkBytes { gpu, to_device, to_host, .. } => all(&[gpu.into(), to_device, to_host]),
             Self::LinkReading { gpu, to_host, bytes, .. } => all(&[gpu.into(), to_host.into(), bytes]),
             Self::KernelsOff { start, end } => all(&[length(start, end)]),
+            Self::HostNode { correlation, node } => all(&[correlation, node].map(u64::from)),
             Self::Note { text } => put_text(out, text),
             Self::End => {}
         }
@@ -326,6 +343,7 @@ impl Record<'_> {
             Self::End => 21,
             Self::LinkReading { .. } => 22,
             Self::KernelsOff { .. } => 23,
+            Self::HostNode { .. } => 24,
         }
     }
 }
@@ -395,6 +413,7 @@ impl<'a> Records<'a> {
             21 => Some(Record::End),
             22 => self.link_reading(),
             23 => self.span().map(|(start, end)| Record::KernelsOff { start, end }),
+            24 => Some(Record::HostNode { correlation: self.bytes.small()?, node: self.bytes.small()? }),
             _ => None,
         }
     }

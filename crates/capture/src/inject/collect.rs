@@ -3,6 +3,7 @@
 #![expect(unsafe_code, reason = "names of CUPTI's records are addresses in this process")]
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::cupti::Cupti;
@@ -10,8 +11,8 @@ use super::definitions::{Definitions, Described};
 use super::layout::{Activity, Raw};
 use super::library::text_at;
 use super::nvml::{Counter, Gpu, Nvml};
-use super::{environment, triggers, waits};
-use crate::format::{ChunkWriter, Record, SHARED_GPU};
+use super::{environment, numa, placement, triggers, waits};
+use crate::format::{ChunkWriter, NODE_OF_GPU, NODES_REFUSED, Record, SHARED_GPU};
 
 const MARKER_INSTANT: u32 = 1;
 const MARKER_START: u32 = 2;
@@ -45,6 +46,8 @@ pub(super) struct Collector {
     step_began: HashMap<u32, u64>,
     unfinished: Vec<String>,
     wanted_calls: HashMap<(bool, u32), bool>,
+    /// Whether it is written that the kernel does not say where memory is.
+    has_refusal: bool,
 }
 
 impl Collector {
@@ -75,6 +78,7 @@ impl Collector {
             step_began: HashMap::new(),
             unfinished: Vec::new(),
             wanted_calls: HashMap::new(),
+            has_refusal: false,
         }
     }
 
@@ -105,6 +109,12 @@ impl Collector {
     pub(super) fn waits(&mut self) {
         for record in waits::take() {
             self.chunk.add(&record);
+        }
+        if !self.has_refusal
+            && let Some(why) = placement::refusal()
+        {
+            self.has_refusal = true;
+            self.definitions.fact(NODES_REFUSED, why.as_bytes());
         }
     }
 
@@ -224,6 +234,12 @@ impl Collector {
             && !self.gpus.iter().any(|gpu| gpu.id == id)
             && let Some(gpu) = nvml.gpu(id, uuid)
         {
+            let root = Path::new("/");
+            let node = nvml.address(&gpu).filter(|_| numa::has_several(root));
+            if let Some(node) = node.and_then(|address| numa::node_of_gpu(root, &address)) {
+                let key = [NODE_OF_GPU, id.to_string().as_bytes()].concat();
+                self.definitions.fact(&key, node.to_string().as_bytes());
+            }
             self.gpus.push(gpu);
             self.links(false);
         }

@@ -2,7 +2,9 @@
 //! command lines: the same ones that the wheel's `_environment.py` keeps.
 
 use std::ffi::{OsStr, OsString};
+use std::path::Path;
 
+use super::numa;
 use crate::format::{CPUS, HOST_MEMORY, VARIABLE};
 
 const PREFIXES: [&str; 4] = ["NCCL_", "CUDA_", "PYTORCH_", "TORCH_"];
@@ -18,7 +20,10 @@ const MOST: usize = 200;
 /// Keys and values of the facts about this process.
 pub(super) fn facts() -> Vec<(Vec<u8>, Vec<u8>)> {
     let mut facts = of_variables(std::env::vars_os());
-    facts.extend(allowed_cpus().map(|cpus| (CPUS.to_vec(), cpus.to_string().into_bytes())));
+    let allowed = allowed_cpus();
+    let cpus = allowed.as_deref().and_then(cpus_in);
+    facts.extend(cpus.map(|cpus| (CPUS.to_vec(), cpus.to_string().into_bytes())));
+    facts.extend(numa::facts(Path::new("/"), allowed.as_deref()));
     facts.extend(memory().map(|bytes| (HOST_MEMORY.to_vec(), bytes.to_string().into_bytes())));
     facts
 }
@@ -60,21 +65,17 @@ fn without_path(value: &OsStr) -> String {
     if value.contains(['/', '\\']) { "(a path)".to_owned() } else { value.chars().take(LONGEST).collect() }
 }
 
-/// How many CPUs the process may run on.
-fn allowed_cpus() -> Option<u32> {
+/// The CPUs that the process may run on, as the kernel lists them.
+fn allowed_cpus() -> Option<String> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
-    cpus_in(list.trim())
+    Some(list.trim().to_owned())
 }
 
 /// `0-3,8` is five CPUs.
 fn cpus_in(list: &str) -> Option<u32> {
-    let count = |range: &str| -> Option<u32> {
-        let (first, last) = range.split_once('-').unwrap_or((range, range));
-        let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
-        last.checked_sub(first)?.checked_add(1)
-    };
-    list.split(',').map(count).sum()
+    let count = |(first, last): (u32, u32)| (last - first).checked_add(1);
+    numa::ranges(list)?.into_iter().map(count).sum()
 }
 
 #[cfg(test)]

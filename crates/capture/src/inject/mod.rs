@@ -13,8 +13,10 @@ mod find;
 mod flusher;
 pub mod layout;
 mod library;
+mod numa;
 mod nvml;
 mod output;
+mod placement;
 mod ring;
 mod sampler;
 pub mod settings;
@@ -33,6 +35,7 @@ use std::time::Duration;
 
 use cupti::Cupti;
 pub use output::UNFINISHED;
+pub use placement::node_of_memory;
 use settings::{Settings, When};
 pub use switch::{Extent, Switch};
 use writer::{Message, Writer};

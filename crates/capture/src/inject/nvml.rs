@@ -12,6 +12,7 @@ type Init = unsafe extern "C" fn() -> c_int;
 type ByUuid = unsafe extern "C" fn(*const c_char, *mut *mut c_void) -> c_int;
 type Number = unsafe extern "C" fn(*mut c_void, *mut u32) -> c_int;
 type Processes = unsafe extern "C" fn(*mut c_void, *mut u32, *mut c_void) -> c_int;
+type PciInfo = unsafe extern "C" fn(*mut c_void, *mut PciAddress) -> c_int;
 type Fields = unsafe extern "C" fn(*mut c_void, c_int, *mut FieldValue) -> c_int;
 
 /// `nvmlFieldValue_t`.
@@ -25,6 +26,14 @@ struct FieldValue {
     kind: u32,
     result: u32,
     value: u64,
+}
+
+/// `nvmlPciInfo_t`.
+#[repr(C)]
+struct PciAddress {
+    legacy: [u8; 16],
+    numbers: [u32; 5],
+    address: [u8; 32],
 }
 
 /// What crosses the link to the host, and to the device.
@@ -58,6 +67,7 @@ pub(super) struct Nvml {
     max_lanes: Number,
     fields: Option<Fields>,
     processes: Option<Processes>,
+    pci: Option<PciInfo>,
 }
 
 /// One GPU and its counters.
@@ -96,6 +106,8 @@ impl Nvml {
                 max_lanes: transmute::<*mut c_void, Number>(symbol(c"nvmlDeviceGetMaxPcieLinkWidth")?),
                 processes: symbol(c"nvmlDeviceGetComputeRunningProcesses_v3")
                     .map(|address| transmute::<*mut c_void, Processes>(address)),
+                pci: symbol(c"nvmlDeviceGetPciInfo_v3")
+                    .map(|address| transmute::<*mut c_void, PciInfo>(address)),
                 fields: symbol(c"nvmlDeviceGetFieldValues")
                     .map(|address| transmute::<*mut c_void, Fields>(address)),
             })
@@ -128,6 +140,16 @@ impl Nvml {
             (unsafe { number(gpu.handle, &raw mut value) } == 0).then_some(value)
         };
         Some([ask(self.generation)?, ask(self.lanes)?, ask(self.max_generation)?, ask(self.max_lanes)?])
+    }
+
+    /// The PCI address of a GPU: `00000000:B7:00.0`.
+    pub(super) fn address(&self, gpu: &Gpu) -> Option<String> {
+        let mut found = PciAddress { legacy: [0; 16], numbers: [0; 5], address: [0; 32] };
+        // SAFETY: a handle from NVML, and room for its answer.
+        if unsafe { (self.pci?)(gpu.handle, &raw mut found) } != 0 {
+            return None;
+        }
+        Some(CStr::from_bytes_until_nul(&found.address).ok()?.to_str().ok()?.to_owned())
     }
 
     /// Whether other processes use the GPU too; their traffic is in its counters.

@@ -1,4 +1,4 @@
-//! What does the host wait for, and what do streams wait for? CUPTI has activity records for this, but enabling them
+//! What does the host wait for, what do streams wait for, and where is the host memory of copies? CUPTI has activity records for this, but enabling them
 //! slows down every launch (1.4 µs on an H200 host, more than the rest of recording). Callbacks of the waiting calls
 //! give the same information, and only these calls are enabled.
 
@@ -7,9 +7,12 @@
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
+use std::path::Path;
 use std::sync::{Mutex, OnceLock};
 
 use super::cupti::Cupti;
+use super::numa;
+use super::placement::{self, CopyCall};
 use crate::format::Record;
 
 /// `CUpti_CallbackData`, the same in all versions.
@@ -43,19 +46,23 @@ enum Wait {
 enum Asked {
     Wait(Wait, bool),
     EventRecord(bool),
+    /// Only where there are several NUMA nodes.
+    Copy(CopyCall),
 }
 
 /// Classifies a runtime or driver call by name: `cudaStreamSynchronize_ptsz_v7000`, `cuStreamSynchronize`.
 fn asked(name: &str) -> Option<Asked> {
     let (stem, rest) = name.split_once('_').unwrap_or((name, ""));
     let is_per_thread = rest.starts_with("ptsz");
-    Some(match stem.strip_prefix("cuda").or_else(|| stem.strip_prefix("cu"))? {
+    let of_runtime = stem.strip_prefix("cuda");
+    let stem = of_runtime.or_else(|| stem.strip_prefix("cu"))?;
+    Some(match stem {
         "StreamSynchronize" => Asked::Wait(Wait::Stream, is_per_thread),
         "EventSynchronize" => Asked::Wait(Wait::Event, false),
         "StreamWaitEvent" => Asked::Wait(Wait::StreamForEvent, is_per_thread),
         "DeviceSynchronize" | "ThreadSynchronize" | "CtxSynchronize" => Asked::Wait(Wait::Device, false),
         "EventRecord" | "EventRecordWithFlags" => Asked::EventRecord(is_per_thread),
-        _ => return None,
+        _ => Asked::Copy(CopyCall::named(stem, of_runtime.is_some())?),
     })
 }
 
@@ -87,9 +94,11 @@ thread_local! {
 pub(super) fn calls(cupti: &Cupti) -> impl Iterator<Item = (u32, u32)> + use<> {
     let calls = CALLS.get_or_init(|| {
         let all = DOMAINS.into_iter().flat_map(|domain| (1..MAX_CALLS).map(move |call| (domain, call)));
+        let has_several = numa::has_several(Path::new("/"));
         let asked = all.filter_map(|(domain, call)| {
             let name = cupti.call_name(domain == DOMAINS[0], call);
-            Some(((domain, call), asked(std::str::from_utf8(&name).ok()?)?))
+            let asked = asked(std::str::from_utf8(&name).ok()?)?;
+            (has_several || !matches!(asked, Asked::Copy(_))).then_some(((domain, call), asked))
         });
         Calls { cupti: *cupti, asked: asked.collect() }
     });
@@ -133,8 +142,8 @@ fn see(call: (u32, u32), about: &About) {
     };
     let _ = ENTERED_AT.try_with(|at| at.set(None));
     let argument = |index: usize| {
-        // SAFETY: the arguments of these calls are that many consecutive addresses, as their headers say; flags after
-        // them are not read.
+        // SAFETY: the arguments of these calls are that many consecutive words, as their headers say; flags after them are
+        // not read, except those of a copy, which are padded to a word.
         if about.arguments.is_null() { 0 } else { unsafe { *about.arguments.add(index) } }
     };
     let stream = |index, is_per_thread| calls.cupti.stream(about.context, argument(index), is_per_thread);
@@ -142,6 +151,10 @@ fn see(call: (u32, u32), about: &About) {
         Asked::EventRecord(is_per_thread) => {
             let Some(stream) = stream(1, is_per_thread) else { return };
             Record::EventRecord { correlation, stream, event: event_id(argument(0)) }
+        }
+        Asked::Copy(call) => {
+            let Some(node) = placement::node_of(call, argument) else { return };
+            Record::HostNode { correlation, node }
         }
         Asked::Wait(wait, is_per_thread) => {
             let end = calls.cupti.now();
@@ -187,6 +200,9 @@ mod tests {
         assert_eq!(asked("cudaEventSynchronize_v3020"), Some(Asked::Wait(Wait::Event, false)));
         assert_eq!(asked("cuCtxSynchronize"), Some(Asked::Wait(Wait::Device, false)));
         assert_eq!(asked("cudaEventRecordWithFlags_v11010"), Some(Asked::EventRecord(false)));
+        assert_eq!(asked("cudaMemcpyAsync_ptsz_v7000"), Some(Asked::Copy(CopyCall::ByKind)));
+        assert_eq!(asked("cuMemcpyHtoDAsync_v2"), Some(Asked::Copy(CopyCall::ToDevice)));
+        assert_eq!(asked("cudaMemcpy2DAsync_v3020"), None);
         assert_eq!(asked("cudaGraphAddEventRecordNode_v11010"), None);
         assert_eq!(asked("cudaEventRecordx"), None);
         assert_eq!(asked("call 7"), None);

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use busbound::machine::bench::Suite;
+use busbound_gpu::bench::CompanionTask;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
@@ -13,6 +14,7 @@ Examples:
   busbound bench                                   the common cases, under 20 s
   busbound bench --full --save h100-node7.json     everything, a few minutes
   busbound bench --suite copy,duplex --gpu 1
+  busbound bench --suite contention                copies while something else runs
   busbound bench --raw samples.json                keep every repetition
   busbound bench --from samples.json --open        evaluate them again, no GPU
   busbound run.json --machine machine.json         use the profile";
@@ -34,12 +36,15 @@ pub(crate) struct MeasureArgs {
     /// Measure every size, memory kind and combination [default: a quick selection]
     #[arg(long)]
     pub(crate) full: bool,
-    /// Measure only these suites [default: all but profiler]
+    /// Measure only these suites [default: all but contention and profiler]
     #[arg(long = "suite", value_name = "NAME,…", value_delimiter = ',', value_parser = any_suite())]
     pub(crate) suites: Vec<Suite>,
     /// Measure this GPU, by its CUDA number
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) gpu: u32,
+    /// Copy until standard input says stop: `--suite contention` starts this program again with it.
+    #[arg(long, value_name = "TASK", hide = true)]
+    pub(crate) companion: Option<CompanionTask>,
     /// Evaluate samples saved by --raw instead of measuring
     #[arg(long, value_name = "FILE", conflicts_with_all = ["full", "suites", "gpu", "raw"])]
     pub(crate) from: Option<PathBuf>,

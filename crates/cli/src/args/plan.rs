@@ -20,7 +20,7 @@ pub(crate) enum PlanCommand {
     Allreduce(AllreduceArgs),
     /// Estimate what host copies and collectives cost each other where they share a wire
     #[command(
-        after_help = "Examples:\n  busbound plan contention --gpu h100-pcie --gpus 8 --below-switch 4\n  busbound plan contention --gpu h100-sxm --gpus 8\n  busbound plan contention --topology topo.json    the machine of busbound topo"
+        after_help = "Examples:\n  busbound plan contention --gpu h100-pcie --gpus 8 --below-switch 4\n  busbound plan contention --gpu h100-sxm --gpus 8\n  busbound plan contention --machine machine.json  with measured slowdowns\n  busbound plan contention --topology topo.json    the machine of busbound topo"
     )]
     Contention(ContentionArgs),
     /// Estimate what gradient synchronization costs per step, and how much accumulation hides it
@@ -170,12 +170,15 @@ pub(crate) struct DdpArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ContentionArgs {
-    /// GPU, for its links: h100-sxm, h100-pcie, a100-pcie and so on
-    #[arg(long, value_name = "NAME", default_value = "h100-pcie", value_parser = any_gpu(), hide_possible_values = true)]
-    pub(crate) gpu: String,
-    /// GPUs of the node
-    #[arg(long, value_name = "N", default_value_t = 8)]
-    pub(crate) gpus: u32,
+    /// GPU, for its links: h100-sxm, h100-pcie, a100-pcie and so on [default: h100-pcie, or the GPU of --machine]
+    #[arg(long, value_name = "NAME", value_parser = any_gpu(), hide_possible_values = true)]
+    pub(crate) gpu: Option<String>,
+    /// GPUs of the node [default: 8, or those of --machine]
+    #[arg(long, value_name = "N")]
+    pub(crate) gpus: Option<u32>,
+    /// Machine profile from busbound bench: its rates, and the slowdowns that --suite contention measured
+    #[arg(long, value_name = "FILE", conflicts_with = "topology")]
+    pub(crate) machine: Option<String>,
     /// GPUs that share the uplink of a PCIe switch [default: all, at most 4]
     #[arg(long, value_name = "N")]
     pub(crate) below_switch: Option<u32>,

@@ -9,7 +9,7 @@ use busbound::diagnosis::{Benchmark, judge_bench};
 use busbound::machine::MachineProfile;
 use busbound::machine::bench::{Mode, Samples, Suite};
 use busbound_gpu::CudaError;
-use busbound_gpu::bench::Request;
+use busbound_gpu::bench::{Request, serve_companion};
 
 use crate::args::bench::BenchArgs;
 use crate::failure::Failure;
@@ -20,6 +20,10 @@ use crate::io::progress::TaskBar;
 use crate::request::{Output, resolve_output};
 
 pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
+    if let Some(task) = args.what.companion {
+        let input = std::io::BufReader::new(std::io::stdin());
+        return serve_companion(args.what.gpu, task, input, &mut std::io::stdout()).map_err(Failure::no_gpu);
+    }
     let mut output = resolve_output(&args.output)?;
     if args.keep.nvbandwidth {
         output.format = Format::Nvbandwidth;
@@ -56,11 +60,11 @@ fn save_profile(args: &BenchArgs, bench: &Benchmark) -> Result<(), Failure> {
     }
     let (path, profile) = match (&args.keep.save, bench.profile.has_copy_curve()) {
         (given, true) => (given.clone().unwrap_or_else(free_name), bench.profile.clone()),
-        _ if bench.profile.profiler.is_empty() && bench.profile.scatter.is_empty() => return Ok(()),
-        // Without a curve there is no profile, but these costs belong into one that exists.
-        (Some(path), false) => (path.clone(), with_costs(path, &bench.profile)?),
+        _ if !has_additions(&bench.profile) => return Ok(()),
+        // Without a curve there is no profile, but these results belong into one that exists.
+        (Some(path), false) => (path.clone(), with_additions(path, &bench.profile)?),
         (None, false) => {
-            warn("wrote no machine profile: --save FILE adds these costs to the profile in FILE");
+            warn("wrote no machine profile: --save FILE adds these results to the profile in FILE");
             return Ok(());
         }
     };
@@ -72,14 +76,26 @@ fn save_profile(args: &BenchArgs, bench: &Benchmark) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The profile in this file, with the costs of recording and of scattered blocks that were just measured.
-fn with_costs(path: &Path, measured: &MachineProfile) -> Result<MachineProfile, Failure> {
+/// Whether there are results that can be added to a profile without measuring its curves again.
+fn has_additions(measured: &MachineProfile) -> bool {
+    let MachineProfile { profiler, scatter, numa, contention, .. } = measured;
+    !(profiler.is_empty() && scatter.is_empty() && numa.is_empty() && contention.is_empty())
+}
+
+/// The profile in this file, with what was just measured: the costs of recording and of scattered blocks, NUMA nodes, contention.
+fn with_additions(path: &Path, measured: &MachineProfile) -> Result<MachineProfile, Failure> {
     let json = fs::read_to_string(path).map_err(Failure::unreadable_at(path))?;
     let mut profile = MachineProfile::parse(&json)
         .map_err(|error| Failure::Unreadable(format!("{} {error}", path.display())))?;
     measured.profiler.iter().cloned().for_each(|cost| profile.set_profiler_cost(cost));
     if !measured.scatter.is_empty() {
         profile.scatter.clone_from(&measured.scatter);
+    }
+    if !measured.numa.is_empty() {
+        profile.numa.clone_from(&measured.numa);
+    }
+    if !measured.contention.is_empty() {
+        profile.contention.clone_from(&measured.contention);
     }
     Ok(profile)
 }
@@ -100,6 +116,7 @@ fn measure(args: &BenchArgs, output: &Output) -> Result<Samples, Failure> {
         suites: if args.what.suites.is_empty() { Suite::by_default() } else { args.what.suites.clone() },
         date: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
+        program: std::env::current_exe().ok(),
     };
     let bar = TaskBar::new(output.show_progress);
     busbound_gpu::bench::run(&request, &stop, &mut |progress| bar.update(&progress)).map_err(|error| {

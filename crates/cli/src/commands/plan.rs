@@ -162,12 +162,29 @@ fn traffic_at(path: &Path) -> Result<TrafficPlan, Failure> {
         .map_err(|why| Failure::Unreadable(format!("{} {why}", path.display())))
 }
 
+/// What `plan contention` is about if nothing is given.
+const CONTENTION_GPU: &str = "h100-pcie";
+const CONTENTION_GPUS: u32 = 8;
+
 fn contention(args: &ContentionArgs) -> Result<Plan, Failure> {
     if let Some(path) = &args.topology {
         return Ok(Plan::Traffic(Box::new(traffic_at(path)?)));
     }
-    let below = args.below_switch.unwrap_or(args.gpus.min(4));
-    let plan = ContentionPlan::plan(gpu(&args.gpu)?, args.gpus, below).map_err(usage)?;
+    let given = args.machine.as_deref().map(machine_named).transpose()?;
+    let link = given.as_ref().map(|machine| machine.link_of(None));
+    let profile = link.as_ref().and_then(LinkFacts::measured);
+    let facts = match (&args.gpu, profile) {
+        (Some(name), _) => gpu(name)?,
+        (None, Some(profile)) => gpu_of_name(&profile.gpu).ok_or_else(|| {
+            Failure::usage(format!("the links of {} are unknown: name a similar GPU with --gpu", profile.gpu))
+        })?,
+        (None, None) => gpu(CONTENTION_GPU)?,
+    };
+    let known = profile.and_then(|profile| profile.identity.as_ref()).map(|machine| machine.gpus);
+    let gpus = args.gpus.or(known).unwrap_or(CONTENTION_GPUS);
+    let below = args.below_switch.unwrap_or(gpus.min(4));
+    let machine = given.unwrap_or_else(|| Machine::of_gpu(facts));
+    let plan = ContentionPlan::plan(facts, gpus, below, &machine).map_err(usage)?;
     Ok(Plan::Contention(Box::new(plan)))
 }
 

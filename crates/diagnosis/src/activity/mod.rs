@@ -8,6 +8,7 @@ pub(crate) mod gaps;
 pub(crate) mod launches;
 pub(crate) mod links;
 pub(crate) mod managed;
+pub(crate) mod nodes;
 pub(crate) mod queue;
 pub(crate) mod rates;
 pub(crate) mod route;

@@ -39,6 +39,7 @@ mod slow_link;
 mod small_collectives;
 mod sync_in_loop;
 mod unneeded_offload;
+mod wrong_numa_node;
 mod zero_copy;
 
 pub(crate) use common::find::findings;
@@ -99,6 +100,7 @@ registry! {
     UnneededOffload = "unneeded_offload" in unneeded_offload,
     SlowLink = "slow_link" in slow_link,
     NarrowLink = "narrow_link" in narrow_link,
+    WrongNumaNode = "wrong_numa_node" in wrong_numa_node,
     ManagedThrashing = "managed_thrashing" in managed_thrashing,
     ManagedFaults = "managed_faults" in managed_faults,
     DeviceCopies = "device_copies" in device_copies,

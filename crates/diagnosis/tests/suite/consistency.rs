@@ -183,6 +183,7 @@ fn about(bound: Bound) -> (&'static [&'static str], &'static [&'static str]) {
                 "serialized_copies",
                 "slow_link",
                 "unneeded_offload",
+                "wrong_numa_node",
             ],
         ),
         // Copies issued one by one are launches, and those of single values are syncs.

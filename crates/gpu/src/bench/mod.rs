@@ -3,12 +3,15 @@
 
 mod all_reduce;
 mod buffers;
+mod companion;
+mod contention;
 mod copy;
 mod double_buffer;
 mod duplex;
 mod hbm;
 mod latency;
 mod layers;
+mod numa;
 mod offload;
 mod overlap;
 mod peer_to_peer;
@@ -18,15 +21,17 @@ mod rig;
 mod scatter;
 mod task_error;
 
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use busbound_machine::bench::{
-    Case, Limits, Mode, SAMPLES_SCHEMA, Samples, Skipped, Suite, Task, limits, tasks,
+    Case, Limits, Mode, NodeSet, SAMPLES_SCHEMA, Samples, Skipped, Suite, Task, limits, tasks,
 };
 
 use crate::driver::{CudaError, held_at_most};
 use crate::host;
+pub use companion::{CompanionError, CompanionTask, serve_companion};
 use rig::Rig;
 use task_error::TaskError;
 
@@ -40,6 +45,8 @@ pub struct Request {
     /// The date, from the caller: this crate has no calendar.
     pub date: String,
     pub version: String,
+    /// This program, which a suite starts a second time: see [`serve_companion`].
+    pub program: Option<PathBuf>,
 }
 
 /// How far the run is.
@@ -66,8 +73,10 @@ pub fn run(
     }
     let gpus = crate::driver::gpus()?;
     let mut rig = Rig::open(request.gpu, gpus, request.mode, stop)?;
+    rig.program.clone_from(&request.program);
     let (free, _) = rig.gpu.memory()?;
-    let limits = limits(gpus, free, host::free_memory(), rig.gpu.migrates()?, request.mode);
+    let nodes = NodeSet::of(host::nodes(Path::new("/")).into_iter().map(|(node, _)| node));
+    let limits = limits((gpus, nodes), free, host::free_memory(), rig.gpu.migrates()?, request.mode);
     rig.largest = limits.largest;
     let mut identity = rig.identity()?;
     identity.link = rig.link_under_load()?;
@@ -145,6 +154,8 @@ fn measure(rig: &mut Rig<'_>, task: Task) -> Result<Case, TaskError> {
         Task::Scatter(task) => scatter::measure(rig, task)?.into(),
         Task::AllReduce(task) => all_reduce::measure(rig, task)?.into(),
         Task::Power(task) => power::measure(rig, task)?.into(),
+        Task::Numa(task) => numa::measure(rig, task)?.into(),
+        Task::Contention(task) => contention::measure(rig, task)?.into(),
         Task::Hbm(task) => hbm::measure(rig, task)?.into(),
         Task::Profiler(task) => profiler::measure(rig, task)?.into(),
     })
@@ -165,15 +176,17 @@ mod tests {
 
     #[test]
     fn only_requested_suites_are_reported_as_skipped_each_once() {
-        let limits = Limits { gpus: 1, largest: 1 << 20, managed: false };
+        let limits = Limits { gpus: 1, largest: 1 << 20, managed: false, nodes: NodeSet::of([0]) };
         let left_out = |mode, suites: &[Suite]| {
             let (suites, date, version) = (suites.to_vec(), String::new(), String::new());
-            let skipped = left_out(&Request { gpu: 0, mode, suites, date, version }, &limits);
+            let request = Request { gpu: 0, mode, suites, date, version, program: None };
+            let skipped = left_out(&request, &limits);
             skipped.into_iter().map(|skip| skip.suite).collect::<Vec<_>>()
         };
         let (peers, copy) = (Suite::PeerToPeer, Suite::Copy);
-        assert_eq!(left_out(Mode::Full, Suite::ALL), [copy, peers]);
-        assert_eq!(left_out(Mode::Quick, Suite::ALL), [peers]);
+        let (numa, contention) = (Suite::Numa, Suite::Contention);
+        assert_eq!(left_out(Mode::Full, Suite::ALL), [copy, numa, peers, contention]);
+        assert_eq!(left_out(Mode::Quick, Suite::ALL), [numa, peers, contention]);
         assert_eq!(left_out(Mode::Full, &[copy, copy, Suite::Hbm]), [copy]);
         assert!(left_out(Mode::Full, &[Suite::Hbm]).is_empty());
     }

@@ -6,7 +6,7 @@ use super::rig::{MAX_QUEUED, Rig, Timed, per_repetition};
 use crate::driver::{DeviceBuffer, HostBuffer, Result, Stream};
 
 /// Bytes that the memory-bound kernel copies: several times the largest cache.
-const STREAMED: u64 = 256 << 20;
+pub(super) const STREAMED: u64 = 256 << 20;
 /// About 1 ms of arithmetic on a large GPU.
 const TURNS: u32 = 40_000;
 /// The untimed side lasts this much longer than the timed one would alone.
@@ -56,13 +56,13 @@ pub(super) fn measure(rig: &mut Rig<'_>, task: OverlapTask) -> Result<OverlapCas
 }
 
 /// How many of one side can be timed so that the other side, limited by the queue, covers them.
-fn max_covered(timed_ns: u64, covering_ns: u64) -> u32 {
+pub(super) fn max_covered(timed_ns: u64, covering_ns: u64) -> u32 {
     let most = f64::from(MAX_QUEUED) * covering_ns as f64 / (COVER * timed_ns as f64);
     (most as u32).max(1)
 }
 
 /// How many of one side cover the longest of these times of the other.
-fn to_cover(alone_ns: &[u64], one_ns: u64) -> u32 {
+pub(super) fn to_cover(alone_ns: &[u64], one_ns: u64) -> u32 {
     let longest = alone_ns.iter().copied().max().unwrap_or(0) as f64;
     ((COVER * longest / one_ns as f64).ceil() as u32 + 1).min(MAX_QUEUED)
 }

@@ -1,6 +1,6 @@
 //! What every suite measures with: the GPU, its kernels, two streams, and a clock that starts with them.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
@@ -33,6 +33,8 @@ pub(super) struct Rig<'a> {
     pub(super) mode: Mode,
     /// The largest copy allowed.
     pub(super) largest: u64,
+    /// This program, to start it a second time.
+    pub(super) program: Option<PathBuf>,
     place: host::Place,
     pinned: bool,
     stop: &'a AtomicBool,
@@ -72,6 +74,7 @@ impl<'a> Rig<'a> {
             gpus,
             mode,
             largest: 1 << 20,
+            program: None,
             place,
             pinned,
             stop,

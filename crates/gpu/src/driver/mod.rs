@@ -90,6 +90,7 @@ pub(crate) fn cuda_version() -> String {
 /// One GPU, current for this thread.
 #[derive(Debug)]
 pub(crate) struct Gpu {
+    ordinal: u32,
     device: sys::CUdevice,
     context: sys::CUcontext,
 }
@@ -103,9 +104,14 @@ impl Gpu {
         let device = result::device::get(ordinal as c_int)?;
         // SAFETY: the driver just returned this device; Drop releases what is retained.
         let context = unsafe { result::primary_ctx::retain(device)? };
-        let gpu = Self { device, context };
+        let gpu = Self { ordinal, device, context };
         gpu.make_current()?;
         Ok(gpu)
+    }
+
+    /// The number that CUDA gives it in this process.
+    pub(crate) fn ordinal(&self) -> u32 {
+        self.ordinal
     }
 
     pub(crate) fn make_current(&self) -> Result<()> {

@@ -14,14 +14,17 @@ pub(crate) mod terms;
 
 pub use figures::{Cause, FigureUnit, Judgment, MeasuredFigure};
 pub use identity::{Identity, LinkSeen};
-pub use plan::{Limits, Mode, limits};
+pub use plan::{Limits, Mode, NodeSet, limits};
 pub use samples::{SAMPLES_SCHEMA, Samples, SamplesError, Skipped};
 pub use statistics::{Patience, Spread};
 pub use suites::{
-    AllReduceCase, AllReduceTask, BenchSuite, Case, CopyCase, CopyTask, DoubleBufferCase, DoubleBufferTask,
-    DuplexCase, DuplexTask, Evidence, FEWEST_BLOCKS, HbmCase, HbmTask, LatencyCase, LatencyTask, MOST_BLOCKS,
-    OffloadCase, OffloadTask, OverlapCase, OverlapTask, PAGEABLE_H2D, PINNED_D2H, PINNED_H2D, PeerToPeerCase,
-    PeerToPeerTask, Phase, PowerCase, PowerSample, PowerTask, ProfilerCase, ProfilerTask, RecordedCall,
-    RecordedLoop, Registered, ScatterCase, ScatterTask, ScatterTimes, Suite, SuiteCase, Task, Topic, tasks,
+    AllReduceCase, AllReduceTask, BenchSuite, Case, ContentionCase, ContentionTask, CopyCase, CopyTask,
+    DoubleBufferCase, DoubleBufferTask, DuplexCase, DuplexTask, Evidence, FEWEST_BLOCKS, HbmCase, HbmTask,
+    LatencyCase, LatencyTask, MOST_BLOCKS, NumaCase, NumaTask, OffloadCase, OffloadTask, OtherCopies,
+    OverlapCase, OverlapTask, PAGEABLE_H2D, PINNED_D2H, PINNED_H2D, PeerToPeerCase, PeerToPeerTask, Phase,
+    PowerCase, PowerSample, PowerTask, ProfilerCase, ProfilerTask, RecordedCall, RecordedLoop, Registered,
+    ScatterCase, ScatterTask, ScatterTimes, Suite, SuiteCase, Task, Topic, tasks,
 };
-pub use terms::{Direction, Engine, KernelKind, LatencyKind, Memory, Order, Pace, ScatterMethod};
+pub use terms::{
+    ContentionLoad, Direction, Engine, KernelKind, LatencyKind, Memory, Order, Pace, ScatterMethod,
+};

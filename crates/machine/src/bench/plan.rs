@@ -41,29 +41,64 @@ pub struct Limits {
     pub largest: u64,
     /// Whether memory migrates between host and device.
     pub managed: bool,
+    /// The NUMA nodes that have CPUs.
+    pub nodes: NodeSet,
+}
+
+/// NUMA nodes, by number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NodeSet(u64);
+
+impl NodeSet {
+    pub const EMPTY: Self = Self(0);
+
+    /// Nodes above 63 are left out: no machine with GPUs has as many.
+    pub fn of(nodes: impl IntoIterator<Item = u32>) -> Self {
+        Self(nodes.into_iter().filter(|node| *node < u64::BITS).fold(0, |set, node| set | 1 << node))
+    }
+
+    pub fn iter(self) -> impl Iterator<Item = u32> {
+        (0..u64::BITS).filter(move |node| self.0 & (1 << node) != 0)
+    }
+
+    pub fn len(self) -> u32 {
+        self.0.count_ones()
+    }
+
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
 }
 
 /// Chooses the largest copy so that most of the free GPU memory stays free: suites hold at most two such buffers.
-pub fn limits(gpus: u32, free_device: u64, free_host: u64, managed: bool, mode: Mode) -> Limits {
+pub fn limits(
+    (gpus, nodes): (u32, NodeSet),
+    free_device: u64,
+    free_host: u64,
+    managed: bool,
+    mode: Mode,
+) -> Limits {
     let wanted = match mode {
         Mode::Quick => 256 * MIB,
         Mode::Full => 1024 * MIB,
     };
     let room = (free_device / 8).min(free_host / 8).max(MIB);
     let largest = if wanted <= room { wanted } else { 1 << room.ilog2() };
-    Limits { gpus, largest, managed }
+    Limits { gpus, largest, managed, nodes }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const ONE: (u32, NodeSet) = (1, NodeSet::EMPTY);
+
     #[test]
     fn low_memory_limits_the_copy_size() {
-        assert_eq!(limits(1, 80 << 30, 64 << 30, true, Mode::Full).largest, 1 << 30);
-        assert_eq!(limits(1, 80 << 30, 64 << 30, true, Mode::Quick).largest, 256 << 20);
+        assert_eq!(limits(ONE, 80 << 30, 64 << 30, true, Mode::Full).largest, 1 << 30);
+        assert_eq!(limits(ONE, 80 << 30, 64 << 30, true, Mode::Quick).largest, 256 << 20);
         // 3 GiB free: one eighth, rounded down to a power of two.
-        assert_eq!(limits(1, 3 << 30, 64 << 30, true, Mode::Full).largest, 256 << 20);
-        assert_eq!(limits(1, 0, 0, true, Mode::Quick).largest, 1 << 20);
+        assert_eq!(limits(ONE, 3 << 30, 64 << 30, true, Mode::Full).largest, 256 << 20);
+        assert_eq!(limits(ONE, 0, 0, true, Mode::Quick).largest, 1 << 20);
     }
 }

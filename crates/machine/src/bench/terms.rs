@@ -159,3 +159,58 @@ impl ScatterMethod {
         }
     }
 }
+
+/// What runs while copies are timed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum ContentionLoad {
+    /// Nothing: what the others are compared with.
+    Nothing,
+    /// Pinned copies in the other direction.
+    OtherDirection,
+    /// Copies within device memory, by the copy engine.
+    DeviceCopy,
+    /// A kernel that copies within device memory as fast as it can.
+    MemoryKernel,
+    /// The same copies, by another process on the same GPU.
+    SecondProcess,
+    /// The same copies on every other GPU.
+    OtherGpus,
+    /// Copies from this GPU to another one.
+    PeerOut,
+    /// Copies from another GPU to this one.
+    PeerIn,
+}
+
+impl ContentionLoad {
+    pub const ALL: [Self; 8] = [
+        Self::Nothing,
+        Self::OtherDirection,
+        Self::DeviceCopy,
+        Self::MemoryKernel,
+        Self::SecondProcess,
+        Self::OtherGpus,
+        Self::PeerOut,
+        Self::PeerIn,
+    ];
+
+    pub fn needs_several_gpus(self) -> bool {
+        matches!(self, Self::OtherGpus | Self::PeerOut | Self::PeerIn)
+    }
+
+    /// After `H2D copies`.
+    pub fn while_it_runs(self, direction: Direction) -> &'static str {
+        match (self, direction) {
+            (Self::Nothing, _) => "alone",
+            (Self::OtherDirection, Direction::H2d) => "while D2H copies run",
+            (Self::OtherDirection, Direction::D2h) => "while H2D copies run",
+            (Self::DeviceCopy, _) => "while D2D copies run",
+            (Self::MemoryKernel, _) => "while a kernel saturates device memory",
+            (Self::SecondProcess, _) => "while a second process does the same on this GPU",
+            (Self::OtherGpus, _) => "while all other GPUs do the same",
+            (Self::PeerOut, _) => "while P2P copies leave this GPU",
+            (Self::PeerIn, _) => "while P2P copies arrive at this GPU",
+        }
+    }
+}

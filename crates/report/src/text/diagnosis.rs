@@ -372,6 +372,9 @@ pub(crate) fn contention(diagnosis: &Diagnosis) -> Option<String> {
 /// `saves 144–171 ms/step`.
 pub(crate) fn saving(finding: &Finding, diagnosis: &Diagnosis) -> String {
     let (saves, unit) = (finding.saves_ms_per_step, diagnosis.unit().per());
+    if !finding.saving_known {
+        return "saving unknown".to_owned();
+    }
     if saves.high <= 0.0 {
         let is_first = diagnosis.findings.first().is_some_and(|first| first.id == finding.id);
         let text = if is_first { "no direct saving" } else { "saves nothing until the others are fixed" };

@@ -106,7 +106,10 @@ fn estimates_live_figures_and_merged_ranks() {
         observed_gbps: None,
     };
     snapshots("plan_budget", &Plan::Budget(Budget::plan(inputs).unwrap()), false);
-    let contention = ContentionPlan::plan(gpu_of_key("h100-pcie").unwrap(), 8, 4).unwrap();
+    let contention = {
+        let gpu = gpu_of_key("h100-pcie").unwrap();
+        ContentionPlan::plan(gpu, 8, 4, &Machine::of_gpu(gpu)).unwrap()
+    };
     snapshots("plan_contention", &Plan::Contention(Box::new(contention)), false);
     let question = KvQuestion {
         link: Machine::named("pcie4x16").unwrap().link_of(None),

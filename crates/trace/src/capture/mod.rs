@@ -4,6 +4,7 @@
 //! ordered. What depends on another record (the end of a range, the event a wait waits for) is joined at the end.
 
 mod format;
+mod numa;
 mod records;
 mod waits;
 

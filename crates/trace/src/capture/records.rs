@@ -6,6 +6,7 @@ use busbound_capture::format::{
     CPUS, HOST_MEMORY, Launch as RecordedLaunch, Record, SHARED_GPU, Stream, VARIABLE,
 };
 
+use super::numa::{host_node, numa};
 use super::waits::Waits;
 use crate::interval::Interval;
 use crate::model::builder::TraceBuilder;
@@ -14,6 +15,7 @@ use crate::model::kind::EventKind;
 use crate::model::launch::Launch;
 use crate::model::link::LinkTraffic;
 use crate::model::names::NameId;
+use crate::model::numa::HostNode;
 use crate::model::origin::{Distributed, Gpu, RecordedLink};
 use crate::model::size::Bytes;
 use crate::model::stats::LossKind;
@@ -32,6 +34,7 @@ pub(super) struct Recording<'a> {
     waits: Waits,
     facts: BTreeMap<Vec<u8>, String>,
     links: BTreeMap<u32, RecordedLink>,
+    host_nodes: Vec<(u64, HostNode)>,
     /// When kernels were not recorded.
     kernels_off: Vec<Interval>,
     pub(super) has_ended: bool,
@@ -47,6 +50,7 @@ impl<'a> Recording<'a> {
             waits: Waits::default(),
             facts: BTreeMap::new(),
             links: BTreeMap::new(),
+            host_nodes: Vec::new(),
             kernels_off: Vec::new(),
             has_ended: false,
         }
@@ -89,6 +93,9 @@ impl<'a> Recording<'a> {
                 self.trace.stats_mut().lose_several(LossKind::DroppedRecord, count);
             }
             Record::KernelsOff { start, end } => self.kernels_off.push(interval(start, end)),
+            Record::HostNode { correlation, node } => {
+                self.host_nodes.push((correlation.into(), host_node(node)));
+            }
             Record::Note { text } => {
                 let text = String::from_utf8_lossy(text).into_owned();
                 self.trace.origin().profiler_messages.push(text);
@@ -244,12 +251,14 @@ impl<'a> Recording<'a> {
     pub(super) fn finish(self) {
         self.waits.resolve(self.trace);
         count_kernels_off(self.trace, &self.kernels_off);
+        self.trace.host_nodes(self.host_nodes);
         let origin = self.trace.origin();
         origin.trace_name = self.facts.get(b"command".as_slice()).cloned();
         if let Some(cupti) = self.facts.get(b"cupti".as_slice()) {
             origin.versions.insert("cupti".to_owned(), cupti.clone());
         }
         origin.environment = environment(&self.facts);
+        origin.numa = numa(&self.facts);
         let number = |key: &[u8]| self.facts.get(key).and_then(|text| text.parse().ok());
         let (rank, world_size) = (number(b"RANK"), number(b"WORLD_SIZE"));
         if rank.is_some() || world_size.is_some() {

@@ -134,6 +134,8 @@ impl Envelope {
             trace_name,
             profiler_messages,
             environment,
+            // Only recordings have it.
+            numa: _,
             unprofiled_step_ms,
         } = later.origin;
         let room = VERSIONS_KEPT.saturating_sub(self.origin.versions.len());

@@ -11,6 +11,7 @@ use crate::model::link::{Link, LinkTraffic};
 use crate::model::managed::{Faults, Migration};
 use crate::model::memory::MemorySample;
 use crate::model::names::{NameId, Names};
+use crate::model::numa::{HostNode, HostNodes};
 use crate::model::origin::{Gpu, Origin};
 use crate::model::sanity;
 use crate::model::size::Bytes;
@@ -270,6 +271,11 @@ impl TraceBuilder {
     /// A reading of the byte counters of a GPU's link.
     pub fn link_traffic(&mut self, traffic: LinkTraffic) {
         self.trace.link_traffic.push(traffic);
+    }
+
+    /// The NUMA nodes of the host memory of all copies where it is known, by the correlation of their calls.
+    pub fn host_nodes(&mut self, of_calls: Vec<(u64, HostNode)>) {
+        self.trace.host_nodes = HostNodes::of(of_calls);
     }
 
     /// Something that was lost at a byte offset of the file.

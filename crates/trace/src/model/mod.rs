@@ -14,6 +14,7 @@ pub(crate) mod link;
 pub(crate) mod managed;
 pub(crate) mod memory;
 pub(crate) mod names;
+pub(crate) mod numa;
 pub(crate) mod origin;
 pub(crate) mod sanity;
 pub(crate) mod size;

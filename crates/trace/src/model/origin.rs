@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::environment::Environment;
 use crate::model::format::Format;
+use crate::model::numa::Numa;
 use crate::model::size::Bytes;
 
 /// What the trace says about how it was recorded.
@@ -30,6 +31,8 @@ pub struct Origin {
     pub profiler_messages: Vec<String>,
     /// What `busbound.profiler_handler` or `busbound record` wrote about the process.
     pub environment: Option<Environment>,
+    /// The NUMA nodes of the machine; `None` if they are not recorded.
+    pub numa: Option<Numa>,
     /// Durations of steps of the same run that were timed while nothing was recorded; each is above zero.
     pub unprofiled_step_ms: Vec<f64>,
 }

@@ -16,6 +16,7 @@ use crate::model::link::{Link, LinkTraffic};
 use crate::model::managed::{Faults, Migration};
 use crate::model::memory::MemorySample;
 use crate::model::names::{NameId, Names};
+use crate::model::numa::{HostNode, HostNodes};
 use crate::model::origin::Origin;
 use crate::model::stats::ImportStats;
 use crate::model::sync::Synchronization;
@@ -43,6 +44,7 @@ pub(crate) struct Recorded {
     pub(crate) links: Vec<Link>,
     pub(crate) memory: Vec<MemorySample>,
     pub(crate) link_traffic: Vec<LinkTraffic>,
+    pub(crate) host_nodes: HostNodes,
     /// Names given to processes (thread `None`) and threads by metadata events.
     pub(crate) given_names: BTreeMap<(Label, Option<Label>), NameId>,
     pub(crate) origin: Origin,
@@ -58,6 +60,7 @@ impl Recorded {
             + self.links.capacity() * size_of::<Link>()
             + self.memory.capacity() * size_of::<MemorySample>()
             + self.link_traffic.capacity() * size_of::<LinkTraffic>()
+            + self.host_nodes.heap_bytes()
             + self.given_names.len() * 64
     }
 }
@@ -445,6 +448,11 @@ impl<'a> Event<'a> {
     /// Bytes and memory kinds of a copy or memset.
     pub fn transfer(&self) -> Option<&'a Transfer> {
         self.trace.recorded.events.transfer(self.id)
+    }
+
+    /// The NUMA node of the host memory of a copy, if recorded.
+    pub fn host_node(&self) -> Option<HostNode> {
+        self.trace.recorded.host_nodes.get(self.correlation()?)
     }
 
     pub fn launch(&self) -> Option<&'a Launch> {

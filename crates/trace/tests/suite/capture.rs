@@ -4,7 +4,8 @@ use std::path::Path;
 
 use busbound_capture::format::{ChunkWriter, Launch, MAGIC, Record, Stream};
 use busbound_trace::{
-    Direction, EventKind, LossKind, MemoryKind, OpenError, Place, ReadOptions, SyncKind, Trace, read,
+    Direction, EventKind, HostNode, LossKind, MemoryKind, OpenError, Place, ReadOptions, SyncKind, Trace,
+    read,
 };
 
 const ON: Stream = Stream { device: 0, stream: 7 };
@@ -125,6 +126,41 @@ fn a_recording_contains_what_was_recorded() {
     let waits = of(EventKind::Synchronization);
     let waited: Vec<_> = waits.iter().map(|wait| wait.synchronization().unwrap().waits_on_record).collect();
     assert_eq!(waited, [Some(3), Some(13)]);
+}
+
+/// On a machine with two NUMA nodes; older recordings say nothing about them.
+#[test]
+fn the_numa_nodes_of_copies_and_gpus_are_read() {
+    let older = opened(&recording().concat()).unwrap();
+    assert_eq!(older.origin().numa, None);
+    assert!(older.events().all(|event| event.host_node().is_none()));
+    let mut writer = ChunkWriter::default();
+    for (key, value) in [
+        ("numa nodes", "0,2"),
+        ("numa distances of 0", "10 32"),
+        ("numa distances of 2", "32 10"),
+        ("numa nodes of cpus", "0"),
+        ("numa node of gpu 0", "2"),
+        ("numa nodes of memory refused", "Operation not permitted"),
+    ] {
+        writer.add(&Record::Fact { key: key.as_bytes(), value: value.as_bytes() });
+    }
+    writer.add(&Record::HostNode { correlation: 11, node: 0 });
+    writer.add(&Record::HostNode { correlation: 1, node: u32::MAX });
+    let mut chunks = recording();
+    chunks.insert(2, writer.take().unwrap());
+    let trace = opened(&chunks.concat()).unwrap();
+    assert!(trace.stats().is_complete(), "{:?}", trace.stats().losses);
+    let numa = trace.origin().numa.clone().unwrap();
+    assert_eq!((numa.is_far(0, 2), numa.is_far(2, 2)), (Some(true), Some(false)));
+    assert_eq!((numa.cpus, numa.gpus.into_iter().collect::<Vec<_>>()), (vec![0], vec![(0, 2)]));
+    assert_eq!(numa.refused.as_deref(), Some("Operation not permitted"));
+    let copies = trace.events().filter(|event| event.kind() == EventKind::Copy);
+    let nodes: Vec<Option<HostNode>> = copies.map(|copy| copy.host_node()).collect();
+    assert_eq!(nodes, [Some(HostNode::Several), Some(HostNode::One(0))]);
+    // A part of the run keeps them.
+    let part = trace.part(|event| event.kind() == EventKind::Copy);
+    assert_eq!(part.events().filter_map(|event| event.host_node()).count(), 2);
 }
 
 /// What `busbound record --ring` leaves out is counted, and the calendar may be set while it runs.

@@ -2,10 +2,13 @@
 //!
 //! Every GPU does the same at the same time, so one GPU's wires tell: its PCIe link in each direction, its part of the
 //! uplink that it may share, and NVLink. Traffic that meets on a wire gets max-min fair rates, up to its own rate
-//! alone. GPU-to-GPU traffic over PCIe uses the links of both GPUs; below one switch it does not use the uplink.
+//! alone. GPU-to-GPU traffic over PCIe uses the links of both GPUs; below one switch it does not use the uplink. Where the profile
+//! of the machine has what `busbound bench --suite contention` measured, that replaces the computed rates of host copies.
 
+use busbound_machine::bench::{ContentionLoad, Direction};
 use busbound_machine::{
-    DUPLEX, Flow, GpuFacts, HostMemory, Interconnect, LinkFacts, Machine, NCCL_SHARE, fair_rates,
+    ContentionFacts, DUPLEX, Flow, GpuFacts, HostMemory, Interconnect, LinkFacts, Machine, NCCL_SHARE,
+    fair_rates,
 };
 use serde::Serialize;
 
@@ -91,6 +94,8 @@ pub struct Meeting {
     pub host_together_gbps: f64,
     pub peers_alone_gbps: f64,
     pub peers_together_gbps: f64,
+    /// Whether the rate of the host copies while both run was measured on this machine.
+    pub measured: bool,
 }
 
 impl Meeting {
@@ -112,6 +117,8 @@ pub struct Wired {
     pub wiring: Wiring,
     /// H2D GB/s of one GPU while all copy.
     pub host_gbps: f64,
+    /// Whether that was measured on this machine.
+    pub host_measured: bool,
     pub meetings: Vec<Meeting>,
 }
 
@@ -132,12 +139,21 @@ pub struct ContentionPlan {
     /// The smallest copy that reaches at least 90% of the rate of large ones: an exchange waits for at most one of these.
     pub chunk_bytes: u64,
     pub chunk_ms: f64,
+    /// What was measured on this machine; empty without a profile that has it.
+    pub measured: Vec<ContentionFacts>,
 }
 
 impl ContentionPlan {
+    /// For GPUs of this model in this machine: [`Machine::of_gpu`], or one that was measured.
+    ///
     /// # Errors
     /// If the number of GPUs is out of range.
-    pub fn plan(gpu: &'static GpuFacts, gpus: u32, below_switch: u32) -> Result<Self, BadInput> {
+    pub fn plan(
+        gpu: &'static GpuFacts,
+        gpus: u32,
+        below_switch: u32,
+        machine: &Machine,
+    ) -> Result<Self, BadInput> {
         ensure((1..=1024).contains(&gpus), "--gpus", "between 1 and 1024", gpus)?;
         ensure(
             (1..=gpus).contains(&below_switch),
@@ -145,7 +161,8 @@ impl ContentionPlan {
             "1 or more, and at most --gpus",
             below_switch,
         )?;
-        let link = Machine::of_gpu(gpu).link_of(None);
+        let link = machine.link_of(None);
+        let measured = link.measured().map(|profile| profile.contention.clone()).unwrap_or_default();
         let peer = (gpu.nvlink_gbps > 0.0).then(|| Interconnect::of_gpu(gpu));
         let (chunk_bytes, chunk_ms) = chunk(&link);
         let inputs = ContentionInputs { gpu: gpu.key, gpus, link, peer, below_switch };
@@ -155,7 +172,7 @@ impl ContentionPlan {
             (_, None) => vec![Wiring::PcieSwitch, Wiring::PcieRoot, Wiring::SingleGpu],
         };
         let wirings = wirings.into_iter().map(|wiring| inputs.wired(wiring)).collect();
-        Ok(Self { inputs, wirings, chunk_bytes, chunk_ms })
+        Ok(Self { inputs, wirings, chunk_bytes, chunk_ms, measured })
     }
 }
 
@@ -183,21 +200,55 @@ impl ContentionInputs {
             let flows = [self.flow(wiring, host), self.flow(wiring, peers)];
             let alone = |flow: &Flow| fair_rates(&wires, std::slice::from_ref(flow))[0];
             let together = fair_rates(&wires, &flows);
+            let measured = self.measured_beside(wiring, host, peers);
             Meeting {
                 host,
                 peers,
                 shares: shared(&flows),
                 host_alone_gbps: alone(&flows[0]),
-                host_together_gbps: together[0],
+                // As a share, so that both rates are of the same copies.
+                host_together_gbps: measured.map_or(together[0], |facts| alone(&flows[0]) / facts.slowdown),
                 peers_alone_gbps: alone(&flows[1]),
                 peers_together_gbps: together[1],
+                measured: measured.is_some(),
             }
         };
         let has_peers = wiring != Wiring::SingleGpu;
         let pairs = Traffic::HOST.into_iter().flat_map(|host| Traffic::PEERS.map(|peers| (host, peers)));
         let meetings = pairs.filter(|_| has_peers).map(|(host, peers)| meets(host, peers)).collect();
-        let host_gbps = fair_rates(&wires, &[self.flow(wiring, Traffic::H2d)])[0];
-        Wired { wiring, host_gbps, meetings }
+        let computed = fair_rates(&wires, &[self.flow(wiring, Traffic::H2d)])[0];
+        let all = self.measured(ContentionLoad::OtherGpus, Direction::H2d);
+        let all = all.filter(|_| wiring == Wiring::NvLink);
+        let host_gbps = all.map_or(computed, |facts| facts.gbps);
+        Wired { wiring, host_gbps, host_measured: all.is_some(), meetings }
+    }
+
+    fn measured(&self, load: ContentionLoad, direction: Direction) -> Option<&ContentionFacts> {
+        self.link.measured()?.contention(load, direction)
+    }
+
+    /// What was measured of host copies while copies between GPUs run. Of the ways to connect GPUs, the machine has NVLink if its
+    /// GPUs do; without NVLink, copies between GPUs use the GPU's own link with and without a switch.
+    fn measured_beside(&self, wiring: Wiring, host: Traffic, peers: Traffic) -> Option<&ContentionFacts> {
+        let is_this = match wiring {
+            Wiring::NvLink => true,
+            Wiring::PcieSwitch | Wiring::PcieRoot => self.peer.is_none(),
+            Wiring::SingleGpu => false,
+        };
+        let load = match peers {
+            Traffic::PeerIn => ContentionLoad::PeerIn,
+            Traffic::PeerOut => ContentionLoad::PeerOut,
+            _ => return None,
+        };
+        let direction = if host == Traffic::D2h { Direction::D2h } else { Direction::H2d };
+        self.measured(load, direction).filter(|_| is_this)
+    }
+
+    /// What both directions of the link carry together.
+    fn both_ways_gbps(&self) -> f64 {
+        let of = |direction| self.measured(ContentionLoad::OtherDirection, direction).map(|facts| facts.gbps);
+        let measured = of(Direction::H2d).zip(of(Direction::D2h)).map(|(h2d, d2h)| h2d + d2h);
+        measured.unwrap_or(DUPLEX * self.link.reachable_gbps())
     }
 
     /// GB/s of each wire for one GPU, while all GPUs do the same.
@@ -206,7 +257,7 @@ impl ContentionInputs {
         let sharing = if wiring == Wiring::PcieSwitch { self.below_switch } else { 1 };
         let uplink = link / f64::from(sharing);
         let peer = self.peer.as_ref().filter(|_| wiring == Wiring::NvLink).map_or(0.0, |peer| peer.nccl_gbps);
-        [link, link, DUPLEX * link, uplink, uplink, peer, peer]
+        [link, link, self.both_ways_gbps(), uplink, uplink, peer, peer]
     }
 
     fn flow(&self, wiring: Wiring, traffic: Traffic) -> Flow {
@@ -248,12 +299,35 @@ pub const FORMULAS: &[&str] = &[
 
 #[cfg(test)]
 mod tests {
-    use busbound_machine::gpu_of_key;
+    use busbound_machine::{MachineProfile, gpu_of_key};
 
     use super::*;
 
     fn plan(gpu: &str, gpus: u32) -> ContentionPlan {
-        ContentionPlan::plan(gpu_of_key(gpu).unwrap(), gpus, gpus).unwrap()
+        let gpu = gpu_of_key(gpu).unwrap();
+        ContentionPlan::plan(gpu, gpus, gpus, &Machine::of_gpu(gpu)).unwrap()
+    }
+
+    /// A made profile (fixtures/coverage/made.py): H2D copies take 55/28 as long while P2P copies arrive, and 14 GB/s are left
+    /// while all four GPUs copy.
+    #[test]
+    fn measured_slowdowns_replace_computed_ones() {
+        let json = include_str!("../../../../fixtures/coverage/contention_machine.json");
+        let machine = Machine::measured(MachineProfile::parse(json).unwrap());
+        let h200 = ContentionPlan::plan(gpu_of_key("h200").unwrap(), 4, 4, &machine).unwrap();
+        let nvlink = &h200.wirings[0];
+        assert_eq!((nvlink.wiring, nvlink.host_gbps, nvlink.host_measured), (Wiring::NvLink, 14.0, true));
+        let met = of(&h200, Wiring::NvLink, Traffic::H2d, Traffic::PeerIn);
+        assert!(met.measured && (met.host_alone_gbps / met.host_together_gbps - 55.0 / 28.0).abs() < 1e-3);
+        assert!(!of(&h200, Wiring::NvLink, Traffic::H2d, Traffic::AllReduce).measured, "not measured");
+        assert!(!of(&h200, Wiring::PcieRoot, Traffic::H2d, Traffic::PeerIn).measured, "another machine");
+        assert!(!h200.wirings[2].host_measured);
+        assert_eq!(h200.measured.len(), 16);
+        // Without NVLink, the GPU's own link is shared with or without a switch.
+        let pcie = ContentionPlan::plan(gpu_of_key("h100-pcie").unwrap(), 4, 4, &machine).unwrap();
+        for wiring in [Wiring::PcieSwitch, Wiring::PcieRoot] {
+            assert!(of(&pcie, wiring, Traffic::D2h, Traffic::PeerOut).measured);
+        }
     }
 
     fn of(plan: &ContentionPlan, wiring: Wiring, host: Traffic, peers: Traffic) -> Meeting {
@@ -306,7 +380,8 @@ mod tests {
         let plan = plan("h100-pcie", 8);
         assert!((1 << 20..=8 << 20).contains(&plan.chunk_bytes), "{}", plan.chunk_bytes);
         assert!(plan.chunk_ms < 0.2, "{}", plan.chunk_ms);
-        assert!(ContentionPlan::plan(gpu_of_key("h200").unwrap(), 0, 1).is_err());
-        assert!(ContentionPlan::plan(gpu_of_key("h200").unwrap(), 4, 8).is_err());
+        let h200 = gpu_of_key("h200").unwrap();
+        assert!(ContentionPlan::plan(h200, 0, 1, &Machine::of_gpu(h200)).is_err());
+        assert!(ContentionPlan::plan(h200, 4, 8, &Machine::of_gpu(h200)).is_err());
     }
 }

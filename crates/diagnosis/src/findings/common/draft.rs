@@ -32,16 +32,31 @@ pub(crate) struct Fix {
     pub(super) settings: Vec<Proposal>,
     /// The what-if changes of this fix, where the rule has none.
     pub(super) changes: Option<Vec<Change>>,
+    /// Whether it is known what the fix saves.
+    pub(super) saving_known: bool,
 }
 
 impl Fix {
     pub(crate) fn new(text: impl Into<String>) -> Self {
-        Self { text: text.into(), doing: None, code: None, settings: Vec::new(), changes: None }
+        Self {
+            text: text.into(),
+            doing: None,
+            code: None,
+            settings: Vec::new(),
+            changes: None,
+            saving_known: true,
+        }
     }
 
     /// What the fix does in a few words, to follow "by", with figures of the run.
     pub(crate) fn doing(mut self, doing: impl Into<String>) -> Self {
         self.doing = Some(doing.into());
+        self
+    }
+
+    /// For a fix that helps by an unknown amount: its saving is no number, and not zero.
+    pub(crate) fn saving_known(mut self, is_known: bool) -> Self {
+        self.saving_known = is_known;
         self
     }
 

@@ -45,6 +45,8 @@ pub struct Finding {
     /// When the fix is worth it.
     pub precondition: String,
     pub saves_ms_per_step: Saving,
+    /// Whether it is known what the fix saves; if not, `saves_ms_per_step` is zero.
+    pub saving_known: bool,
     /// How the saving was computed.
     pub saving_basis: &'static str,
     /// The what-if changes that are its fix, as `busbound whatif --apply` takes them; empty where there are none.
@@ -107,6 +109,7 @@ impl Finding {
             evidence,
             precondition: rule.precondition.to_owned(),
             saves_ms_per_step: draft.saves,
+            saving_known: draft.fix.saving_known,
             saving_basis: basis,
             candidate: changes.iter().flatten().map(ToString::to_string).collect(),
             fix: draft.fix.text,

@@ -116,3 +116,67 @@ fn the_verdict_attributes_to_a_group_of_copies_only_its_own_time() {
         "Transfer-bound: 78% of each 21.6 ms step waits for copies over the bus, mostly H2D copies from pageable memory."
     );
 }
+
+/// A made recording of a machine with two NUMA nodes (fixtures/coverage/made.py): the GPU is at node 1, three of four copies come from
+/// node 0.
+fn two_nodes(machine: &Machine, change: impl Fn(&mut Vec<u8>)) -> busbound_diagnosis::Diagnosis {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/coverage");
+    let mut file = std::fs::read(root.join("two_nodes.bbt")).unwrap();
+    change(&mut file);
+    let trace = busbound_trace::read(&file[..], Path::new("two_nodes.bbt"), &ReadOptions::default()).unwrap();
+    assert!(trace.stats().is_complete());
+    diagnose(&trace, &Source::named("two_nodes.bbt"), machine, &Options::default())
+}
+
+fn wrong_node(diagnosis: &busbound_diagnosis::Diagnosis) -> Option<&busbound_diagnosis::Finding> {
+    diagnosis.findings.iter().find(|finding| finding.id == FindingId::WrongNumaNode)
+}
+
+#[test]
+fn copies_from_the_wrong_numa_node_cost_what_the_profile_says_or_an_unknown_amount() {
+    let unknown = two_nodes(&Machine::default(), |_| {});
+    let finding = wrong_node(&unknown).unwrap();
+    assert_eq!((finding.saving_known, finding.saves_ms_per_step.high), (false, 0.0));
+    assert_eq!(
+        (&finding.evidence["far_share"], &finding.evidence["known_share"]),
+        (&0.75.into(), &1.0.into())
+    );
+    assert!(finding.seen.contains("What that costs is unknown"), "{}", finding.seen);
+    assert!(finding.fix.contains("numactl --cpunodebind=1 --membind=1"), "{}", finding.fix);
+    assert!(unknown.limitations.iter().all(|one| !one.text.contains("NUMA")));
+
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/coverage/two_nodes_machine.json");
+    let profile = busbound_machine::MachineProfile::parse(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let known = two_nodes(&Machine::measured(profile), |_| {});
+    let finding = wrong_node(&known).unwrap();
+    // Three copies of 168 MB: at 38 GB/s instead of 55.
+    let slower = 3.0 * 168.0 * (1.0 / 38.0 - 1.0 / 55.0);
+    assert!(finding.saving_known && (finding.saves_ms_per_step.high - slower).abs() < 0.02, "{finding:?}");
+}
+
+/// Replaces text of the same length in the chunk of facts, and its checksum.
+fn replace(file: &mut [u8], from: &str, to: &str) {
+    assert_eq!(from.len(), to.len());
+    let at = file.windows(from.len()).position(|part| part == from.as_bytes()).unwrap();
+    file[at..at + to.len()].copy_from_slice(to.as_bytes());
+    let head = busbound_capture::format::MAGIC.len();
+    let length = u32::from_le_bytes(file[head + 4..head + 8].try_into().unwrap()) as usize;
+    let sum = busbound_capture::format::crc32(&file[head + 12..head + 12 + length]);
+    file[head + 8..head + 12].copy_from_slice(&sum.to_le_bytes());
+}
+
+#[test]
+fn without_a_far_node_there_is_no_wrong_one() {
+    let no_finding = |from: &str, to: &str| {
+        let diagnosis = two_nodes(&Machine::default(), |file| replace(file, from, to));
+        assert!(wrong_node(&diagnosis).is_none(), "{from} -> {to}");
+        diagnosis.limitations.iter().map(|one| one.text.clone()).find(|text| text.contains("NUMA"))
+    };
+    // Two nodes of one socket.
+    assert_eq!(no_finding("21 10", "12 10"), None);
+    // The GPU's node is unknown, and the nodes of the machine are not recorded.
+    assert!(no_finding("numa node of gpu 0", "numa node of gpu 7").unwrap().contains("is not recorded"));
+    assert!(no_finding("numa nodes\u{3}", "numa other\u{3}").unwrap().contains("A recording does not show"));
+    // One node.
+    assert_eq!(no_finding("0,1", "0,,"), None);
+}

@@ -4,11 +4,13 @@
 //! an expected value. The `gpu` crate runs its tasks, in a file with the same name.
 
 mod all_reduce;
+mod contention;
 mod copy;
 mod double_buffer;
 mod duplex;
 mod hbm;
 mod latency;
+mod numa;
 mod offload;
 mod overlap;
 mod peer_to_peer;
@@ -29,11 +31,13 @@ use crate::link::PcieLink;
 use crate::profile::{MachineProfile, MeasuredCurve};
 
 pub use all_reduce::{AllReduceCase, AllReduceTask};
+pub use contention::{ContentionCase, ContentionTask, OtherCopies};
 pub use copy::{CopyCase, CopyTask, PAGEABLE_H2D, PINNED_D2H, PINNED_H2D};
 pub use double_buffer::{DoubleBufferCase, DoubleBufferTask};
 pub use duplex::{DuplexCase, DuplexTask};
 pub use hbm::{HbmCase, HbmTask};
 pub use latency::{LatencyCase, LatencyTask};
+pub use numa::{NumaCase, NumaTask};
 pub use offload::{OffloadCase, OffloadTask};
 pub use overlap::{OverlapCase, OverlapTask};
 pub use peer_to_peer::{PeerToPeerCase, PeerToPeerTask};
@@ -87,8 +91,8 @@ pub trait Registered: Sized {
     fn into_task(self) -> Task;
 }
 
-/// Suites that others depend on run first, suites that heat the GPU late. Suites that attach something to the process run
-/// last, and only if they are named.
+/// Suites that others depend on run first, suites that heat the GPU late. Suites that attach something to the process, or start
+/// another one, run last, and only if they are named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
     Basis,
@@ -105,6 +109,7 @@ pub enum Topic {
     Power,
     Latency,
     Peers,
+    Contention,
     Recording,
 }
 
@@ -237,6 +242,7 @@ macro_rules! suites {
 suites! {
     Copy(CopyTask, CopyCase),
     Duplex(DuplexTask, DuplexCase),
+    Numa(NumaTask, NumaCase),
     PeerToPeer(PeerToPeerTask, PeerToPeerCase),
     Latency(LatencyTask, LatencyCase),
     Overlap(OverlapTask, OverlapCase),
@@ -246,6 +252,7 @@ suites! {
     AllReduce(AllReduceTask, AllReduceCase),
     Power(PowerTask, PowerCase),
     Hbm(HbmTask, HbmCase),
+    Contention(ContentionTask, ContentionCase),
     Profiler(ProfilerTask, ProfilerCase),
 }
 
@@ -351,23 +358,31 @@ fn five_digits(value: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bench::plan::NodeSet;
+
+    pub(super) const H200: Limits =
+        Limits { gpus: 1, largest: 1 << 30, managed: true, nodes: NodeSet::EMPTY };
 
     /// A machine on which everything can be measured.
-    pub(super) const H200: Limits = Limits { gpus: 1, largest: 1 << 30, managed: true };
+    fn four() -> Limits {
+        Limits { gpus: 4, nodes: NodeSet::of([0, 1]), ..H200 }
+    }
 
     #[test]
     fn suites_that_others_depend_on_run_first_and_suites_that_disturb_others_run_last() {
-        let four = Limits { gpus: 4, ..H200 };
+        let four = four();
         let mut reversed = Suite::ALL.to_vec();
         reversed.reverse();
         let mut order: Vec<Suite> = tasks(Mode::Quick, &reversed, &four).iter().map(Task::suite).collect();
         order.dedup();
         use Suite::*;
         let basis = [Copy, Duplex, Latency, Hbm];
-        let patterns = [PeerToPeer, Overlap, DoubleBuffer, Offload, Scatter, AllReduce];
-        let expected = [&basis[..], &patterns, &[Power, Profiler]].concat();
+        let patterns = [Numa, PeerToPeer, Overlap, DoubleBuffer, Offload, Scatter, AllReduce];
+        let expected = [&basis[..], &patterns, &[Power, Contention, Profiler]].concat();
         assert_eq!(order, expected);
-        assert!(!Suite::by_default().contains(&Profiler) && Suite::by_default().contains(&Power));
+        let by_default = Suite::by_default();
+        assert!(!by_default.contains(&Profiler) && !by_default.contains(&Contention));
+        assert!(by_default.contains(&Power) && by_default.contains(&Numa));
         // A suite that is requested twice runs once.
         let twice = tasks(Mode::Quick, &[Suite::Power, Suite::Power], &H200);
         assert_eq!(twice, tasks(Mode::Quick, &[Suite::Power], &H200));
@@ -376,7 +391,7 @@ mod tests {
     /// Tasks know their suite, and suite names are unique.
     #[test]
     fn every_suite_plans_its_own_tasks_under_a_unique_name() {
-        let four = Limits { gpus: 4, ..H200 };
+        let four = four();
         for suite in Suite::ALL {
             for mode in [Mode::Quick, Mode::Full] {
                 let tasks = tasks(mode, &[*suite], &four);
