@@ -212,12 +212,7 @@ mod tests {
                 Record::Sync { start, end: start + length, correlation: 3, stream, kind, event }
             }),
             times.clone().prop_map(|(start, length)| Record::KernelsOff { start, end: start + length }),
-            (times, ids.clone()).prop_map(|((at, _), (id, name))| Record::RangeStart {
-                at,
-                id,
-                thread: 9,
-                name
-            }),
+            (times, ids).prop_map(|((at, _), (id, name))| Record::RangeStart { at, id, thread: 9, name }),
             text.prop_map(|text| Record::Note { text }),
             ids.prop_map(|(correlation, node)| Record::HostNode { correlation, node }),
             Just(Record::End),
