@@ -7,7 +7,7 @@ use busbound_diagnosis::{
 };
 
 use super::step_time::{self, recorded_ms};
-use super::{Table, attribution, capitalized, collectives, copies, path};
+use super::{Table, attribution, capitalized, collectives, copies, layers, path};
 
 /// The parts of a step in the order they are drawn, in milliseconds.
 pub(crate) fn parts(diagnosis: &Diagnosis) -> Vec<(FigureId, f64)> {
@@ -183,6 +183,17 @@ pub(crate) fn step(diagnosis: &Diagnosis) -> String {
     text
 }
 
+/// How busy the GPU is: with kernels, which is what nvidia-smi calls utilization, and with copies; `None` without GPU work.
+pub(crate) fn utilization(diagnosis: &Diagnosis) -> Option<String> {
+    let (busy, time) = (FigureId::BusyShare.of(diagnosis)?, &diagnosis.time);
+    let kernels = (time.compute_ms + time.exposed_comm_ms) / time.analyzed_ms;
+    Some(format!(
+        "{:.0}% (time with a kernel, as nvidia-smi counts it); {:.0}% with copies",
+        100.0 * kernels,
+        100.0 * busy
+    ))
+}
+
 /// Outlier steps, one line each; if there are many, the longest.
 pub(crate) fn outliers(diagnosis: &Diagnosis) -> Vec<String> {
     const SHOWN: usize = 5;
@@ -287,6 +298,7 @@ pub(crate) fn tables(diagnosis: &Diagnosis, charted: Charted) -> Vec<Table> {
         as_table(copies::sizes),
         as_table(copies::histogram),
         collectives::collectives(diagnosis),
+        collectives::copies_around(diagnosis),
         idle(diagnosis),
         copies::of_host(diagnosis),
         copies::sizes_of_host(diagnosis),
@@ -294,6 +306,7 @@ pub(crate) fn tables(diagnosis: &Diagnosis, charted: Charted) -> Vec<Table> {
         copies::places_of_host(diagnosis),
         collectives::of_host(diagnosis),
         as_table(attribution::blocks),
+        layers::waits(diagnosis),
         path::longest(diagnosis),
         path::kernels(diagnosis),
     ];
