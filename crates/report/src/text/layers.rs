@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use busbound_diagnosis::quantity::{bytes, milliseconds};
-use busbound_diagnosis::{Diagnosis, LayerWait};
+use busbound_diagnosis::{Diagnosis, LayerWait, NamedBy};
 
 use super::Table;
 
@@ -12,8 +12,12 @@ const SHOWN: usize = 24;
 
 /// Which layer waited how long for its copies, in the order in which they run.
 pub(crate) fn waits(diagnosis: &Diagnosis) -> Table {
-    let titles = vec!["layers that wait for copies", "waited in", "median", "longest", "copies", "bytes"];
-    let Some(waits) = &diagnosis.layer_waits else { return Table { titles, rows: Vec::new() } };
+    let Some(waits) = &diagnosis.layer_waits else { return Table { titles: Vec::new(), rows: Vec::new() } };
+    let layers = match waits.named_by {
+        NamedBy::Annotation | NamedBy::Module => "layers that wait for copies",
+        NamedBy::Position => "layers that wait for copies, by position",
+    };
+    let titles = vec![layers, "waited in", "median", "longest", "copies", "bytes"];
     let several = diagnosis.devices.len() > 1;
     let mut by_wait: Vec<usize> = (0..waits.layers.len()).collect();
     by_wait.sort_by(|a, b| total(&waits.layers[*b]).total_cmp(&total(&waits.layers[*a])).then(a.cmp(b)));
