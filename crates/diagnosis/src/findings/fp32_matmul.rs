@@ -27,8 +27,8 @@ pub(super) static RULE: Rule = Rule {
     check,
     document: Document {
         meaning: "Matrix products run in kernels that multiply in fp32 on the CUDA cores. GPUs since Ampere have tensor cores that \
-                  multiply fp32 inputs as TF32 (10 bits of mantissa, fp32 sums). PyTorch uses them for matrix products only if it \
-                  is told to.",
+                  multiply fp32 inputs as TF32 (10 bits of mantissa, fp32 sums). PyTorch uses them for matrix products only if the \
+                  program asks for it.",
         computed: "Evidence: kernels named `sgemm` or `gemm_f32f32_f32f32`, of 20 µs or more each, take at least 5% of the time, on an NVIDIA GPU of \
                    compute capability 8.0 or higher, and compute bounds the run. Convolutions do not count: they use TF32 by \
                    default. Saving: on data-center GPUs (compute capability x.0) at most 7/8 of their time, because the peak in \

@@ -21,6 +21,8 @@ pub(crate) enum Shown {
 
 /// Times that change by less than this share of the step are not shown unless all are.
 const SMALL_TIME: f64 = 0.01;
+/// Parts of the step that take at least this share of it are always shown.
+const LARGE_PART: f64 = 0.05;
 /// Other figures that change by less than this, in percent.
 const SMALL_CHANGE: f64 = 5.0;
 
@@ -32,6 +34,7 @@ fn is_changed(figure: &Figure, step_ms: f64) -> bool {
         .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(*value), high.max(*value)));
     match figure.group {
         FigureGroup::Step => true,
+        FigureGroup::Part if high >= LARGE_PART * step_ms => true,
         group if is_time(group) => high - low >= SMALL_TIME * step_ms,
         _ => high - low >= SMALL_CHANGE / 100.0 * high.abs().max(low.abs()),
     }

@@ -15,7 +15,7 @@ pub(crate) fn waits(diagnosis: &Diagnosis) -> Table {
     let Some(waits) = &diagnosis.layer_waits else { return Table { titles: Vec::new(), rows: Vec::new() } };
     let layers = match waits.named_by {
         NamedBy::Annotation | NamedBy::Module => "layers that wait for copies",
-        NamedBy::Position => "layers that wait for copies, by position",
+        NamedBy::Position => "waits for copies, by position",
     };
     let titles = vec![layers, "waited in", "median", "longest", "copies", "bytes"];
     let several = diagnosis.devices.len() > 1;
@@ -37,7 +37,7 @@ pub(crate) fn waits(diagnosis: &Diagnosis) -> Table {
     if waits.count > rows.len() {
         rows.push(vec![format!("… {} more: --format json", waits.count - rows.len())]);
     }
-    let all = vec!["all layers, per step".to_owned(), String::new(), milliseconds(waits.ms_per_step)];
+    let all = vec!["all layers, mean of steps".to_owned(), String::new(), milliseconds(waits.ms_per_step)];
     rows.push(all);
     Table { titles, rows }
 }
