@@ -19,7 +19,7 @@ use std::io::Write;
 
 use clap::Parser;
 
-use args::mistakes::with_tips;
+use args::mistakes::{like_our_errors, with_tips};
 use args::{Cli, shorthand};
 
 /// Runs the command and returns its exit code; the first of `args` is the program's name.
@@ -29,7 +29,11 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
         Err(error) => {
             let error = with_tips(error);
             // Help and version come this way too. If they cannot be printed, there is nothing left to do.
-            let _ = error.print();
+            let _ = if error.use_stderr() {
+                write!(anstream::stderr(), "{}", like_our_errors(&error))
+            } else {
+                error.print()
+            };
             u8::try_from(error.exit_code()).unwrap_or(2)
         }
     };

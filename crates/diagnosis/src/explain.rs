@@ -288,7 +288,7 @@ const TERMS: [Term; 7] = [
     },
     Term {
         id: "bounds",
-        title: "If free",
+        title: "If it took no time",
         meaning: "What a step would take if one resource took no time and everything else stayed the same. A resource bounds a \
                   step if making it faster makes the step shorter. A resource that is busy all the time but hidden behind \
                   another one gains nothing. Resources: compute (kernels, and copies within the GPU), H2D, D2H and peer \

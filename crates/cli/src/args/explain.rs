@@ -11,7 +11,7 @@ Examples:
   busbound explain pageable_copies      a finding, with its fix
   busbound explain transfer             a verdict
   busbound explain exposed_bus_copy_ms  a figure
-  busbound explain bounds               what `if free` means";
+  busbound explain bounds               what `if it took no time` means";
 
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArgs {

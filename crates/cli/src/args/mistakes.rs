@@ -42,6 +42,11 @@ pub(crate) fn with_tips(mut error: clap::Error) -> clap::Error {
     error
 }
 
+/// Clap's message, which begins with `error:`, as every other message of the command begins.
+pub(crate) fn like_our_errors(error: &clap::Error) -> String {
+    error.render().ansi().to_string().replacen("error:", "busbound:", 1)
+}
+
 /// The flag or command that clap does not know.
 fn typed(error: &clap::Error) -> Option<String> {
     let kind = match error.kind() {

@@ -49,6 +49,9 @@ pub struct CollectiveGroup {
     pub exposed_waiting_ms: Option<f64>,
 }
 
+/// How annotations of collectives that run on the host begin. The host waits in them for other ranks.
+pub(crate) const ON_HOST: &str = "gloo:";
+
 /// Fewest collectives of which the fastest is likely not to have waited.
 const FEWEST: usize = 3;
 

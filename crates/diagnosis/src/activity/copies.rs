@@ -83,6 +83,10 @@ pub struct CopyStream {
     pub kernels_on_stream: u64,
 }
 
+/// Smaller pinned copies are bound by the cost of their call, not by the link: neither a separate stream nor a faster
+/// link makes them cheaper.
+pub(crate) const LARGE_COPY: u64 = 1 << 20;
+
 /// One copy, with its cost on the host.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Copy<'a> {
@@ -104,6 +108,11 @@ impl Copy<'_> {
 
     pub(crate) fn bytes(&self) -> Option<u64> {
         self.transfer.bytes.map(|bytes| bytes.get())
+    }
+
+    /// Whether it is large enough that the link determines its duration.
+    pub(crate) fn is_large(&self) -> bool {
+        self.bytes().is_some_and(|bytes| bytes >= LARGE_COPY)
     }
 
     pub(crate) fn gbps(&self) -> Option<f64> {

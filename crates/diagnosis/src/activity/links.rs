@@ -64,12 +64,14 @@ pub(crate) fn link_seen(trace: &Trace, device: Option<i32>) -> Option<(PcieLink,
 }
 
 pub(crate) fn link_of(machine: &Machine, trace: &Trace, device: Option<i32>) -> LinkFacts {
-    let seen = Seen {
-        link: link_seen(trace, device).map(|(now, _)| now),
-        // On AMD the numbers mean something else.
-        capability: gpu(trace, device).filter(|_| !is_rocm(trace)).and_then(|gpu| gpu.compute_capability),
-    };
+    let seen =
+        Seen { link: link_seen(trace, device).map(|(now, _)| now), capability: capability(trace, device) };
     machine.link_seen(gpu_name(trace, device), seen)
+}
+
+/// The compute capability of an NVIDIA GPU. On AMD the numbers mean something else.
+pub(crate) fn capability(trace: &Trace, device: Option<i32>) -> Option<(u32, u32)> {
+    gpu(trace, device).filter(|_| !is_rocm(trace)).and_then(|gpu| gpu.compute_capability)
 }
 
 /// Whether the trace is of a program on AMD's GPUs.

@@ -9,7 +9,7 @@ use busbound_cause::idle::GapCause;
 use busbound_trace::{Event, EventId, EventKind, Interval, NameId, Place, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::activity::collectives::CollectiveRun;
+use crate::activity::collectives::{CollectiveRun, ON_HOST};
 use crate::analysis::breakdown::{DeviceParts, Part};
 use crate::analysis::facts::{Facts, gaps_of};
 
@@ -37,8 +37,6 @@ pub struct CollectiveTimes {
 
 /// Collectives kept of each rank: 60 bytes each in JSON.
 const KEPT: usize = 256;
-/// How annotations of collectives on the host begin.
-const ON_HOST: &str = "gloo:";
 /// JSON numbers are exact up to here.
 const KEY_BITS: u64 = (1 << 53) - 1;
 

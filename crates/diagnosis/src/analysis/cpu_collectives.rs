@@ -6,12 +6,14 @@ use busbound_machine::median;
 use busbound_trace::{Event, EventKind, Interval, Timestamp, Trace};
 use serde::Serialize;
 
+use crate::activity::collectives::ON_HOST;
+use crate::analysis::copies_around::BELONGS_WITHIN;
 use crate::analysis::cpu_copies::copy_operators;
 
 /// How the operators and ranges of communication libraries begin.
 const PREFIXES: [&str; 8] = [
     "nccl:",
-    "gloo:",
+    ON_HOST,
     "mpi:",
     "c10d::",
     "_c10d_functional::",
@@ -19,9 +21,6 @@ const PREFIXES: [&str; 8] = [
     "FSDP::reduce_scatter",
     "record_param_comms",
 ];
-
-/// A copy this long before a collective of the same thread belongs to it, in nanoseconds.
-const BELONGS_WITHIN: i64 = 10_000_000;
 
 /// Collectives of one name, as the host issued them.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -57,7 +56,7 @@ pub(crate) fn cpu_collectives(trace: &Trace, steps: Option<Interval>) -> Vec<Cpu
     for copy in copy_operators(trace) {
         let Some(starts) = by_thread.get(&copy.track_id()) else { continue };
         let next = starts.get(starts.partition_point(|(start, _)| *start < copy.end()));
-        let next = next.filter(|(start, _)| (*start - copy.end()).get() <= BELONGS_WITHIN);
+        let next = next.filter(|(start, _)| *start - copy.end() <= BELONGS_WITHIN);
         let Some((start, (sum, gaps))) = next.and_then(|(start, name)| Some((start, by_name.get_mut(name)?)))
         else {
             continue;

@@ -81,7 +81,8 @@ fn steps(facts: &Facts<'_>) -> Option<Vec<Interval>> {
     })
 }
 
-fn occupied<'f>(facts: &'f Facts<'_>) -> Vec<Occupied<'f>> {
+/// When each device was occupied.
+pub(super) fn occupied<'f>(facts: &'f Facts<'_>) -> Vec<Occupied<'f>> {
     let of = |line: &'f DeviceTimeline| Occupied {
         device: line.device,
         kernels: &line.kernels,

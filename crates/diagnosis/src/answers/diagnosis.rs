@@ -20,6 +20,7 @@ use crate::analysis::arrivals::{CollectiveTimes, collective_times};
 use crate::analysis::attribution::{self, Attribution};
 use crate::analysis::bounds::{Asked, ResourceBound, resource_bounds};
 use crate::analysis::breakdown::StepBreakdown;
+use crate::analysis::copies_around::{CopiesAround, copies_around};
 use crate::analysis::cpu_collectives::{self, CpuCollective};
 use crate::analysis::cpu_copies::{self, CpuCopies};
 use crate::analysis::cpu_only;
@@ -28,6 +29,7 @@ use crate::analysis::facts::Facts;
 use crate::analysis::host_work::HostWork;
 use crate::analysis::kernel_totals::{KernelTotal, kernel_totals};
 use crate::analysis::kernels::{self, Kernels};
+use crate::analysis::layer_waits::{LayerWaits, layer_waits};
 use crate::analysis::stages::{self, RankStage, StageAnswer, Stages};
 use crate::analysis::start_up;
 use crate::analysis::throughput::{Throughput, throughput};
@@ -77,6 +79,8 @@ pub struct Diagnosis {
     pub copies: Vec<CopyGroup>,
     /// Communication between GPUs by operation, message and process group, most time first.
     pub collectives: Vec<CollectiveGroup>,
+    /// Copies next to collectives, such as those of FSDP with CPU offload; empty if there are none.
+    pub copies_around: Vec<CopiesAround>,
     /// Some of the collectives that all ranks have to arrive at, to compare ranks.
     #[serde(skip)]
     pub collective_times: CollectiveTimes,
@@ -95,6 +99,8 @@ pub struct Diagnosis {
     /// The stages that this process runs, also if it is only one.
     #[serde(skip)]
     pub rank_stages: Vec<RankStage>,
+    /// Which layer waited how long for its copies; `null` without steps, or if fewer than two layers waited.
+    pub layer_waits: Option<LayerWaits>,
     /// `null` without GPU work.
     pub critical_path: Option<CriticalPath>,
     /// The kernels that take the most time, if the run is compute-bound or Nsight Compute measured them.
@@ -223,11 +229,11 @@ fn answer(facts: &Facts<'_>, survey: Survey, options: &Options, left_out: &LeftO
             facts.host_work();
             let stages = FoundStages::of(facts, options);
             let attribution = attribution::attribution(facts, &options.blocks);
-            (stages, attribution, critical::critical_path(facts))
+            (stages, attribution, critical::critical_path(facts), layer_waits(facts))
         },
         || judge(facts, &survey, options),
     );
-    let (FoundStages { stages, why_none, of_rank }, attribution, critical_path) = parts;
+    let (FoundStages { stages, why_none, of_rank }, attribution, critical_path, layer_waits) = parts;
     let limitations = limits::limitations(&limits::Scope {
         facts,
         survey: &survey,
@@ -275,10 +281,12 @@ fn answer(facts: &Facts<'_>, survey: Survey, options: &Options, left_out: &LeftO
         attribution,
         stages,
         rank_stages: of_rank,
+        layer_waits,
         critical_path,
         kernels,
         copies: facts.groups.clone(),
         collectives: facts.collective_groups.clone(),
+        copies_around: copies_around(facts),
         collective_times: collective_times(facts),
         idle: facts.idle.clone(),
         host: facts.host_work().to_vec(),
@@ -314,6 +322,9 @@ fn judge(facts: &Facts<'_>, survey: &Survey, options: &Options) -> Judgment {
         None => cpu_only::verdict(facts, survey, &cpu_copies),
     };
     let mut findings = if has_gpu { findings::findings(facts, asked.as_ref()) } else { Vec::new() };
+    if verdict.bound != Bound::Compute {
+        findings.retain(|finding| !finding.id.is_about_kernels());
+    }
     if incomplete.is_some() {
         // The lost work may have run during what looks like idle time.
         findings.retain(|finding| !finding.id.is_about_idle_time());

@@ -94,6 +94,13 @@ pub struct Scenario {
     pub precondition: String,
 }
 
+impl Scenario {
+    /// Whether it only prefetches, and finds no copies to move.
+    fn only_prefetches_nothing(&self) -> bool {
+        !self.applies && self.changes.iter().all(|change| matches!(change, Change::Prefetch(_)))
+    }
+}
+
 /// Why the trace cannot be replayed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
@@ -240,8 +247,26 @@ pub(super) fn of_replay(facts: &Facts<'_>, replay: &Replay, path: &str, wanted: 
         notes: notes(facts, &confidence, knows_power),
         misfits: Vec::new(),
     };
-    answer.statement = answer.sentence(wanted.is_empty());
+    let is_prefetched = are_copies_ahead(facts);
+    answer.statement = match answer.scenarios.first() {
+        Some(one) if is_prefetched && one.only_prefetches_nothing() => format!(
+            "`{}` changes nothing: the H2D copies already have a stream of their own, and the host does not wait for them: {}/{}.",
+            one.apply.join(" + "),
+            crate::quantity::milliseconds(answer.baseline_ms),
+            answer.unit
+        ),
+        _ => answer.sentence(wanted.is_empty()),
+    };
     answer
+}
+
+/// Whether there are large H2D copies, and all of them have a stream without kernels.
+fn are_copies_ahead(facts: &Facts<'_>) -> bool {
+    let is_inbound = |copy: &&Copy<'_>| {
+        copy.transfer.direction == Direction::HostToDevice && copy.is_large() && !copy.is_migration()
+    };
+    let mut copies = facts.copies.iter().filter(is_inbound).peekable();
+    copies.peek().is_some() && copies.all(|copy| facts.shares_stream_with_kernels(copy) == Some(false))
 }
 
 /// Assumptions and unknowns of the prediction.

@@ -3,7 +3,7 @@
 use busbound_cause::Resource;
 use std::collections::BTreeMap;
 
-use busbound_trace::{EventKind, IntervalSet, TrackId};
+use busbound_trace::{Event, EventKind, IntervalSet, NameId, TrackId};
 use serde_json::json;
 
 use super::common::copies::gaps_of;
@@ -160,11 +160,29 @@ impl Loader {
         }
         let mut parts: Vec<String> =
             self.parts.iter().map(|(part, ms)| format!("{part} {}", milliseconds(*ms))).collect();
-        parts.push(format!(
-            "read and decode (outside torch) {}",
-            milliseconds((self.batch_ms - known).max(0.0))
-        ));
+        let is_apart = self.parts.iter().any(|(part, _)| [READ, DECODE].contains(part));
+        let rest = if is_apart { "other (outside torch)" } else { "read and decode (outside torch)" };
+        parts.push(format!("{rest} {}", milliseconds((self.batch_ms - known).max(0.0))));
         format!(" Of the fetching: {}.", parts.join(", "))
+    }
+}
+
+const READ: &str = "read";
+const DECODE: &str = "decode";
+
+/// Whether the name of a Python frame, an operator or an annotation says that it reads or decodes.
+fn reads_or_decodes(name: &str) -> Option<&'static str> {
+    const DECODES: [&str; 5] =
+        ["decode", "pil/imagefile.py", "pil/jpegimageplugin.py", "pil/pngimageplugin.py", "pil_loader"];
+    const READS: [&str; 4] = ["read_file", "built-in method read of", "built-in function open", "npyio"];
+    let name = name.to_ascii_lowercase();
+    let has_one_of = |parts: &[&str]| parts.iter().any(|part| name.contains(part));
+    let opens_image = name.contains("pil/image.py") && name.ends_with(": open");
+    match () {
+        () if has_one_of(&DECODES) => Some(DECODE),
+        // An annotation of the program's own.
+        () if has_one_of(&READS) || opens_image || name == READ || name.starts_with("read ") => Some(READ),
+        () => None,
     }
 }
 
@@ -178,7 +196,7 @@ fn part_of(name: &str) -> &'static str {
     }
 }
 
-/// Adds the time of the outermost operators while a thread fetches a batch.
+/// Adds the time of the outermost operators, and of annotations and frames that read or decode, while a thread fetches a batch.
 fn add_parts(
     facts: &Facts<'_>,
     track: TrackId,
@@ -186,16 +204,54 @@ fn add_parts(
     parts: &mut BTreeMap<&'static str, f64>,
 ) {
     let mut until = None;
+    // A name is looked at once.
+    let mut known: BTreeMap<NameId, Option<&'static str>> = BTreeMap::new();
+    let mut by_name =
+        |event: &Event<'_>| *known.entry(event.name_id()).or_insert_with(|| reads_or_decodes(event.name()));
     for event in facts.trace.track(track).events() {
         let is_inner = until.is_some_and(|until| event.start() < until);
-        if event.kind() != EventKind::Operator || is_inner || !input.covers(event.start()) {
+        if is_inner || !input.covers(event.start()) {
             continue;
         }
-        // The loader's own range is an operator too.
-        if event.name().starts_with("enumerate(DataLoader)") {
-            continue;
+        let part = match event.kind() {
+            // The loader's own range is an operator too.
+            EventKind::Operator if event.name().starts_with("enumerate(DataLoader)") => None,
+            EventKind::Operator => Some(by_name(&event).unwrap_or_else(|| part_of(event.name()))),
+            EventKind::Annotation | EventKind::PythonFrame => by_name(&event),
+            _ => None,
+        };
+        if let Some(part) = part {
+            until = Some(event.end());
+            *parts.entry(part).or_default() += event.duration().as_millis();
         }
-        until = Some(event.end());
-        *parts.entry(part_of(event.name())).or_default() += event.duration().as_millis();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{DECODE, READ, reads_or_decodes};
+
+    #[test]
+    fn names_say_what_reads_and_what_decodes() {
+        for name in [
+            "read",
+            "read shard",
+            "image::read_file",
+            "<built-in method read of _io.BufferedReader object at 0x7f>",
+        ] {
+            assert_eq!(reads_or_decodes(name), Some(READ), "{name}");
+        }
+        for name in [
+            "decode",
+            "image::decode_jpeg",
+            "PIL/ImageFile.py(199): load",
+            "torchvision/io/image.py(139): decode_jpeg",
+        ] {
+            assert_eq!(reads_or_decodes(name), Some(DECODE), "{name}");
+        }
+        assert_eq!(reads_or_decodes("PIL/Image.py(3280): open"), Some(READ));
+        for name in ["PIL/Image.py(2200): resize", "aten::stack", "thread", "dataset.py(20): __getitem__"] {
+            assert_eq!(reads_or_decodes(name), None, "{name}");
+        }
     }
 }

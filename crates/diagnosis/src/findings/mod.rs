@@ -15,6 +15,8 @@ mod cpu_operators;
 mod cpu_optimizer;
 mod device_copies;
 mod exposed_communication;
+mod float_input;
+mod fp32_matmul;
 mod framework_hooks;
 mod host_gather;
 mod input_wait;
@@ -38,6 +40,7 @@ mod slow_collective;
 mod slow_link;
 mod small_collectives;
 mod sync_in_loop;
+mod unfused_attention;
 mod unneeded_offload;
 mod wrong_numa_node;
 mod zero_copy;
@@ -75,6 +78,7 @@ registry! {
     SerializedCopies = "serialized_copies" in serialized_copies,
     LatePrefetch = "late_prefetch" in late_prefetch,
     BandwidthDeficit = "bandwidth_deficit" in bandwidth_deficit,
+    FloatInput = "float_input" in float_input,
     LinkSaturated = "link_saturated" in link_saturated,
     ZeroCopy = "zero_copy" in zero_copy,
     CopyCalls = "copy_calls" in copy_calls,
@@ -104,6 +108,8 @@ registry! {
     ManagedThrashing = "managed_thrashing" in managed_thrashing,
     ManagedFaults = "managed_faults" in managed_faults,
     DeviceCopies = "device_copies" in device_copies,
+    Fp32Matmul = "fp32_matmul" in fp32_matmul,
+    UnfusedAttention = "unfused_attention" in unfused_attention,
     ProfilerDistortion = "profiler_distortion" in profiler_distortion,
     PowerLimited = "power_limited" in power_limited,
 }
@@ -125,6 +131,11 @@ impl FindingId {
         let relieves = self.rule().relieves;
         !relieves.is_empty()
             && relieves.iter().all(|resource| matches!(resource, Host | Input | Launch | Sync))
+    }
+
+    /// Whether it is about the kernels themselves: these matter only where compute bounds the run.
+    pub(crate) fn is_about_kernels(self) -> bool {
+        matches!(self, Self::Fp32Matmul | Self::UnfusedAttention)
     }
 
     /// The what-if changes that apply its fix, or why none exist.

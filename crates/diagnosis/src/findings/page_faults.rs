@@ -6,7 +6,7 @@ use busbound_trace::{Direction, Event, EventKind, Interval, IntervalSet, Nanos};
 use busbound_whatif::replay::{Pin, Stage};
 use serde_json::json;
 
-use super::common::copies::{bytes_moved, is_large, times_of};
+use super::common::copies::{bytes_moved, times_of};
 use super::common::host_idle::host_gaps;
 use super::common::pageable::pageable;
 use super::common::{Candidate, Document, Draft, Effort, Fix, Rule};
@@ -65,7 +65,8 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
 
 /// D2H copies that are far slower than pageable memory has to be.
 fn to_fresh_memory(facts: &Facts<'_>) -> Option<Draft> {
-    let mut copies: Vec<_> = pageable(facts, Direction::DeviceToHost).filter(|copy| is_large(copy)).collect();
+    let mut copies: Vec<_> =
+        pageable(facts, Direction::DeviceToHost).filter(|copy| copy.is_large()).collect();
     let all = bytes_moved(&copies, Direction::DeviceToHost);
     copies
         .retain(|copy| copy.bytes().is_some_and(|bytes| (bytes as f64) < FRESH_GBPS * nanos_with_host(copy)));
@@ -120,7 +121,7 @@ struct Fresh<'f, 'a> {
 impl<'f, 'a> Fresh<'f, 'a> {
     fn of(facts: &'f Facts<'a>) -> Self {
         let mut fresh = Self { copies: Vec::new(), filling: Vec::new(), freeing: Vec::new() };
-        for copy in pageable(facts, Direction::HostToDevice).filter(|copy| is_large(copy)) {
+        for copy in pageable(facts, Direction::HostToDevice).filter(|copy| copy.is_large()) {
             let Some(upload) = copy.call.and_then(|call| outermost_operator(facts, &call)) else { continue };
             let (Some(filling), Some(freeing)) =
                 (filled_before(facts, copy, &upload), freed_after(facts, &upload))

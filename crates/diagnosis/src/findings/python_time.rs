@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::common::host_idle::HostIdle;
 use super::common::{Candidate, Document, Draft, Effort, Fix, Rule};
+use crate::activity::collectives::ON_HOST;
 use crate::analysis::facts::Facts;
 use crate::findings::FindingId;
 use crate::quantity::{milliseconds, plural};
@@ -37,7 +38,7 @@ pub(super) static RULE: Rule = Rule {
         fix: "If Python frames are not recorded, record with `with_stack=True` (torch.profiler) or add NVTX ranges \
               to see what runs. Move it to another thread or \
               process, or do it every N steps. If it is garbage collection, call `gc.freeze()` after the setup, or collect \
-              between epochs.",
+              between epochs. If it is a collective of gloo, the host waits for other ranks: use NCCL for GPU tensors.",
         code: &[CODE_STACK, CODE_GC],
         assumes: "The next launch does not need the result. Part of the time is profiler overhead, so check the step time without \
                   the profiler first.",
@@ -72,7 +73,12 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
     let has_frames = facts.trace.stats().stacks_seen;
     let garbage = idle.operators.iter().any(|name| collects_garbage(name));
     let longest = idle.at.iter().map(|gap| gap.length()).max().unwrap_or_default().as_millis();
+    let in_collective = idle.operators.first().is_some_and(|name| name.starts_with(ON_HOST));
     let fix = match (garbage, has_frames) {
+        _ if in_collective => Fix::new(
+            "Exchange GPU tensors with the NCCL backend: torch.distributed.init_process_group(\"nccl\"). To see which rank the others wait for, diagnose the traces of all ranks together.",
+        )
+        .doing("exchanging tensors with NCCL"),
         (true, _) => Fix::new(
             "Call gc.collect() and gc.freeze() after the setup. Then call gc.disable(), and collect between epochs.",
         )
@@ -85,9 +91,18 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
         .code(CODE_STACK),
     };
     Some(Draft {
-        title: garbage.then(|| "Waiting for garbage collection".to_owned()),
+        title: match (in_collective, garbage) {
+            (true, _) => Some("Waiting for other ranks in collectives on the CPU".to_owned()),
+            (false, true) => Some("Waiting for garbage collection".to_owned()),
+            (false, false) => None,
+        },
         seen: format!(
-            "The GPU is idle while the host runs Python or something that is not recorded: {}, in {}, the longest {}.",
+            "The GPU is idle while the host {}: {}, in {}, the longest {}.",
+            if in_collective {
+                "waits for other ranks, or sends and adds up data on the CPU"
+            } else {
+                "runs Python or something that is not recorded"
+            },
             idle.describe(facts),
             plural(idle.at.len() as u64, "stretch", "stretches"),
             milliseconds(longest),

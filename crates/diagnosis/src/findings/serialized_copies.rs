@@ -5,7 +5,7 @@ use busbound_trace::{Direction, MemoryKind};
 use busbound_whatif::replay::Prefetch;
 use serde_json::json;
 
-use super::common::copies::{is_large, times_of, total_ms};
+use super::common::copies::{times_of, total_ms};
 use super::common::prefetch::{OFFLOAD_CODE, PREFETCH_CODE};
 use super::common::{Candidate, Document, Draft, Effort, Fix, Rule};
 use crate::activity::copies::Copy;
@@ -42,7 +42,7 @@ pub(super) static RULE: Rule = Rule {
 fn serialized<'f, 'a>(facts: &'f Facts<'a>) -> Vec<&'f Copy<'a>> {
     let is = |copy: &&Copy<'_>| {
         copy.host_memory() == Some(MemoryKind::Pinned)
-            && is_large(copy)
+            && copy.is_large()
             && facts.shares_stream_with_kernels(copy) == Some(true)
     };
     facts.issued_copies().filter(is).collect()

@@ -5,7 +5,7 @@ use busbound_machine::LinkSource;
 use busbound_trace::MemoryKind;
 use serde_json::json;
 
-use super::common::copies::{is_large, times_of, total_ms};
+use super::common::copies::{times_of, total_ms};
 use super::common::{Candidate, Document, Draft, Effort, Fix, Rule};
 use crate::activity::copies::{Copy, expected_ns};
 use crate::analysis::facts::Facts;
@@ -45,7 +45,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
     if facts.link.source == LinkSource::Assumed {
         return None;
     }
-    let is_candidate = |copy: &&Copy<'_>| copy.host_memory() == Some(MemoryKind::Pinned) && is_large(copy);
+    let is_candidate = |copy: &&Copy<'_>| copy.host_memory() == Some(MemoryKind::Pinned) && copy.is_large();
     let pinned: Vec<&Copy<'_>> = facts.issued_copies().filter(is_candidate).collect();
     let total = total_ms(&pinned);
     let expected: f64 = pinned.iter().map(|copy| expected_ns(copy, &facts.links)).sum::<f64>() / 1e6;

@@ -5,6 +5,7 @@ use busbound_cause::idle::GapCause;
 
 use super::Bound;
 use super::in_kernels::InKernels;
+use crate::activity::collectives::ON_HOST;
 use crate::activity::copies::CopyGroup;
 use crate::activity::route::CopyRoute;
 use crate::analysis::breakdown::Part;
@@ -54,7 +55,10 @@ pub(super) fn clause(facts: &Facts<'_>, bound: Bound) -> String {
                 launches.median_kernel_us, launches.median_call_us
             )
         }
-        Bound::Host => format!("is idle time waiting for the host to do other work{}", mostly(facts)),
+        Bound::Host => match collective_on_host(facts) {
+            Some(name) => format!("is idle time while the host waits for other ranks, mostly in {name}"),
+            None => format!("is idle time waiting for the host to do other work{}", mostly(facts)),
+        },
         Bound::Sync => lost_to(facts, bound),
         Bound::Input => "is idle time waiting for the next input batch".to_owned(),
         Bound::Mixed | Bound::Unknown => inconclusive(facts),
@@ -71,12 +75,21 @@ pub(super) fn lost_to(facts: &Facts<'_>, bound: Bound) -> String {
         Bound::Communication => "communication between GPUs".to_owned(),
         Bound::Compute => return "is on-device work".to_owned(),
         Bound::Launch => "the time that launches take on the host".to_owned(),
-        Bound::Host => format!("other work of the host{}", mostly(facts)),
+        Bound::Host => match collective_on_host(facts) {
+            Some(name) => format!("waits of the host for other ranks, mostly in {name}"),
+            None => format!("other work of the host{}", mostly(facts)),
+        },
         Bound::Sync => "host syncs".to_owned(),
         Bound::Input => "waiting for input".to_owned(),
         Bound::Mixed | Bound::Unknown => "what bounds it".to_owned(),
     };
     format!("is lost to {what}")
+}
+
+/// The collective on the CPU that is the largest part of the host's work: there it waits for other ranks.
+fn collective_on_host<'f>(facts: &'f Facts<'_>) -> Option<&'f str> {
+    let work = facts.host_work().iter().find(|work| work.what.is_work())?;
+    work.operators.first().map(String::as_str).filter(|name| name.starts_with(ON_HOST))
 }
 
 /// The largest part of the host's work is named.

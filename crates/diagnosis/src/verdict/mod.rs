@@ -96,7 +96,7 @@ pub(crate) struct Withheld {
     pub(crate) why: String,
 }
 
-/// What a step would take if what bounds it were free.
+/// What a step would take if what bounds it took no time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Headroom {

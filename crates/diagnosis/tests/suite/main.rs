@@ -15,6 +15,8 @@ mod host_only;
 mod host_work;
 mod impossible;
 mod job;
+mod kernel_findings;
+mod layers;
 mod managed;
 mod missing_records;
 mod nsight;

@@ -43,11 +43,11 @@ class Alignment(Record):
 class AppliedFix(Record):
     """One fix, made after those before it."""
 
-    finding: Literal['pageable_copies', 'pageable_d2h', 'non_blocking_pageable', 'serialized_copies', 'late_prefetch', 'bandwidth_deficit', 'link_saturated', 'zero_copy', 'copy_calls', 'copied_back', 'page_faults', 'sync_in_loop', 'input_wait', 'launch_bound', 'cpu_optimizer', 'host_gather', 'cpu_casts', 'cpu_operators', 'framework_hooks', 'python_time', 'allocation_in_loop', 'pinning_in_loop', 'exposed_communication', 'shm_transport', 'collective_waiting', 'slow_collective', 'small_collectives', 'copy_collective_contention', 'unneeded_offload', 'slow_link', 'narrow_link', 'wrong_numa_node', 'managed_thrashing', 'managed_faults', 'device_copies', 'profiler_distortion', 'power_limited']
+    finding: Literal['pageable_copies', 'pageable_d2h', 'non_blocking_pageable', 'serialized_copies', 'late_prefetch', 'bandwidth_deficit', 'float_input', 'link_saturated', 'zero_copy', 'copy_calls', 'copied_back', 'page_faults', 'sync_in_loop', 'input_wait', 'launch_bound', 'cpu_optimizer', 'host_gather', 'cpu_casts', 'cpu_operators', 'framework_hooks', 'python_time', 'allocation_in_loop', 'pinning_in_loop', 'exposed_communication', 'shm_transport', 'collective_waiting', 'slow_collective', 'small_collectives', 'copy_collective_contention', 'unneeded_offload', 'slow_link', 'narrow_link', 'wrong_numa_node', 'managed_thrashing', 'managed_faults', 'device_copies', 'fp32_matmul', 'unfused_attention', 'profiler_distortion', 'power_limited']
     """The finding that it fixes. A fix that pays only after those before it has no finding in the list yet."""
     apply: list[str]
     """As `busbound whatif --apply` takes them."""
-    together_with: list[Literal['pageable_copies', 'pageable_d2h', 'non_blocking_pageable', 'serialized_copies', 'late_prefetch', 'bandwidth_deficit', 'link_saturated', 'zero_copy', 'copy_calls', 'copied_back', 'page_faults', 'sync_in_loop', 'input_wait', 'launch_bound', 'cpu_optimizer', 'host_gather', 'cpu_casts', 'cpu_operators', 'framework_hooks', 'python_time', 'allocation_in_loop', 'pinning_in_loop', 'exposed_communication', 'shm_transport', 'collective_waiting', 'slow_collective', 'small_collectives', 'copy_collective_contention', 'unneeded_offload', 'slow_link', 'narrow_link', 'wrong_numa_node', 'managed_thrashing', 'managed_faults', 'device_copies', 'profiler_distortion', 'power_limited']]
+    together_with: list[Literal['pageable_copies', 'pageable_d2h', 'non_blocking_pageable', 'serialized_copies', 'late_prefetch', 'bandwidth_deficit', 'float_input', 'link_saturated', 'zero_copy', 'copy_calls', 'copied_back', 'page_faults', 'sync_in_loop', 'input_wait', 'launch_bound', 'cpu_optimizer', 'host_gather', 'cpu_casts', 'cpu_operators', 'framework_hooks', 'python_time', 'allocation_in_loop', 'pinning_in_loop', 'exposed_communication', 'shm_transport', 'collective_waiting', 'slow_collective', 'small_collectives', 'copy_collective_contention', 'unneeded_offload', 'slow_link', 'narrow_link', 'wrong_numa_node', 'managed_thrashing', 'managed_faults', 'device_copies', 'fp32_matmul', 'unfused_attention', 'profiler_distortion', 'power_limited']]
     """Other findings that the same changes fix: the gain is of all of them together."""
     before_ms: float
     """Milliseconds per step before and after."""
@@ -309,11 +309,11 @@ class Comparison(Answer):
     statement: str
     runs: list[ComparedRun]
     figures: list[Figure]
-    appeared: list[Literal['pageable_copies', 'pageable_d2h', 'non_blocking_pageable', 'serialized_copies', 'late_prefetch', 'bandwidth_deficit', 'link_saturated', 'zero_copy', 'copy_calls', 'copied_back', 'page_faults', 'sync_in_loop', 'input_wait', 'launch_bound', 'cpu_optimizer', 'host_gather', 'cpu_casts', 'cpu_operators', 'framework_hooks', 'python_time', 'allocation_in_loop', 'pinning_in_loop', 'exposed_communication', 'shm_transport', 'collective_waiting', 'slow_collective', 'small_collectives', 'copy_collective_contention', 'unneeded_offload', 'slow_link', 'narrow_link', 'wrong_numa_node', 'managed_thrashing', 'managed_faults', 'device_copies', 'profiler_distortion', 'power_limited']]
+    appeared: list[Literal['pageable_copies', 'pageable_d2h', 'non_blocking_pageable', 'serialized_copies', 'late_prefetch', 'bandwidth_deficit', 'float_input', 'link_saturated', 'zero_copy', 'copy_calls', 'copied_back', 'page_faults', 'sync_in_loop', 'input_wait', 'launch_bound', 'cpu_optimizer', 'host_gather', 'cpu_casts', 'cpu_operators', 'framework_hooks', 'python_time', 'allocation_in_loop', 'pinning_in_loop', 'exposed_communication', 'shm_transport', 'collective_waiting', 'slow_collective', 'small_collectives', 'copy_collective_contention', 'unneeded_offload', 'slow_link', 'narrow_link', 'wrong_numa_node', 'managed_thrashing', 'managed_faults', 'device_copies', 'fp32_matmul', 'unfused_attention', 'profiler_distortion', 'power_limited']]
     """Findings of the last run that the first run does not have."""
-    gone: list[Literal['pageable_copies', 'pageable_d2h', 'non_blocking_pageable', 'serialized_copies', 'late_prefetch', 'bandwidth_deficit', 'link_saturated', 'zero_copy', 'copy_calls', 'copied_back', 'page_faults', 'sync_in_loop', 'input_wait', 'launch_bound', 'cpu_optimizer', 'host_gather', 'cpu_casts', 'cpu_operators', 'framework_hooks', 'python_time', 'allocation_in_loop', 'pinning_in_loop', 'exposed_communication', 'shm_transport', 'collective_waiting', 'slow_collective', 'small_collectives', 'copy_collective_contention', 'unneeded_offload', 'slow_link', 'narrow_link', 'wrong_numa_node', 'managed_thrashing', 'managed_faults', 'device_copies', 'profiler_distortion', 'power_limited']]
+    gone: list[Literal['pageable_copies', 'pageable_d2h', 'non_blocking_pageable', 'serialized_copies', 'late_prefetch', 'bandwidth_deficit', 'float_input', 'link_saturated', 'zero_copy', 'copy_calls', 'copied_back', 'page_faults', 'sync_in_loop', 'input_wait', 'launch_bound', 'cpu_optimizer', 'host_gather', 'cpu_casts', 'cpu_operators', 'framework_hooks', 'python_time', 'allocation_in_loop', 'pinning_in_loop', 'exposed_communication', 'shm_transport', 'collective_waiting', 'slow_collective', 'small_collectives', 'copy_collective_contention', 'unneeded_offload', 'slow_link', 'narrow_link', 'wrong_numa_node', 'managed_thrashing', 'managed_faults', 'device_copies', 'fp32_matmul', 'unfused_attention', 'profiler_distortion', 'power_limited']]
     """Findings of the first run that the last run does not have."""
-    stayed: list[Literal['pageable_copies', 'pageable_d2h', 'non_blocking_pageable', 'serialized_copies', 'late_prefetch', 'bandwidth_deficit', 'link_saturated', 'zero_copy', 'copy_calls', 'copied_back', 'page_faults', 'sync_in_loop', 'input_wait', 'launch_bound', 'cpu_optimizer', 'host_gather', 'cpu_casts', 'cpu_operators', 'framework_hooks', 'python_time', 'allocation_in_loop', 'pinning_in_loop', 'exposed_communication', 'shm_transport', 'collective_waiting', 'slow_collective', 'small_collectives', 'copy_collective_contention', 'unneeded_offload', 'slow_link', 'narrow_link', 'wrong_numa_node', 'managed_thrashing', 'managed_faults', 'device_copies', 'profiler_distortion', 'power_limited']]
+    stayed: list[Literal['pageable_copies', 'pageable_d2h', 'non_blocking_pageable', 'serialized_copies', 'late_prefetch', 'bandwidth_deficit', 'float_input', 'link_saturated', 'zero_copy', 'copy_calls', 'copied_back', 'page_faults', 'sync_in_loop', 'input_wait', 'launch_bound', 'cpu_optimizer', 'host_gather', 'cpu_casts', 'cpu_operators', 'framework_hooks', 'python_time', 'allocation_in_loop', 'pinning_in_loop', 'exposed_communication', 'shm_transport', 'collective_waiting', 'slow_collective', 'small_collectives', 'copy_collective_contention', 'unneeded_offload', 'slow_link', 'narrow_link', 'wrong_numa_node', 'managed_thrashing', 'managed_faults', 'device_copies', 'fp32_matmul', 'unfused_attention', 'profiler_distortion', 'power_limited']]
     environment: list[str]
     """What differs in the environment of the runs, as far as their traces have it."""
     limitations: list[str]
@@ -400,6 +400,28 @@ class Contention(Record):
     low_pct: float
     """95% confidence interval of `slower_pct`."""
     high_pct: float
+
+
+class NearCopies(Record):
+    copies: int
+    bytes: int
+    gap_ms: float | None
+    """Median time between copy and collective; `null` without copies."""
+
+
+class CopiesAround(Record):
+    """Copies of 1 MiB or more before and after collectives of one operation and size."""
+
+    op: Literal['all_reduce', 'all_gather', 'reduce_scatter', 'all_to_all', 'broadcast', 'reduce', 'gather', 'scatter', 'send_recv', 'barrier', 'other']
+    count: int
+    before: NearCopies
+    """H2D copies that end at most 10 ms before such a collective and before no other."""
+    after: NearCopies
+    """D2H copies that begin at most 10 ms after such a collective and after no other."""
+    bytes: int | None
+    """Bytes of one message; `null` if not recorded."""
+
+    _records = {"after": NearCopies, "before": NearCopies}
 
 
 class CopyClass(Record):
@@ -722,7 +744,7 @@ class WithoutCode(Record):
 
 
 class Finding(Record):
-    id: Literal['pageable_copies', 'pageable_d2h', 'non_blocking_pageable', 'serialized_copies', 'late_prefetch', 'bandwidth_deficit', 'link_saturated', 'zero_copy', 'copy_calls', 'copied_back', 'page_faults', 'sync_in_loop', 'input_wait', 'launch_bound', 'cpu_optimizer', 'host_gather', 'cpu_casts', 'cpu_operators', 'framework_hooks', 'python_time', 'allocation_in_loop', 'pinning_in_loop', 'exposed_communication', 'shm_transport', 'collective_waiting', 'slow_collective', 'small_collectives', 'copy_collective_contention', 'unneeded_offload', 'slow_link', 'narrow_link', 'wrong_numa_node', 'managed_thrashing', 'managed_faults', 'device_copies', 'profiler_distortion', 'power_limited']
+    id: Literal['pageable_copies', 'pageable_d2h', 'non_blocking_pageable', 'serialized_copies', 'late_prefetch', 'bandwidth_deficit', 'float_input', 'link_saturated', 'zero_copy', 'copy_calls', 'copied_back', 'page_faults', 'sync_in_loop', 'input_wait', 'launch_bound', 'cpu_optimizer', 'host_gather', 'cpu_casts', 'cpu_operators', 'framework_hooks', 'python_time', 'allocation_in_loop', 'pinning_in_loop', 'exposed_communication', 'shm_transport', 'collective_waiting', 'slow_collective', 'small_collectives', 'copy_collective_contention', 'unneeded_offload', 'slow_link', 'narrow_link', 'wrong_numa_node', 'managed_thrashing', 'managed_faults', 'device_copies', 'fp32_matmul', 'unfused_attention', 'profiler_distortion', 'power_limited']
     severity: Literal['low', 'medium', 'high']
     title: str
     seen: str
@@ -892,6 +914,35 @@ class Launches(Record):
     _records = {"compiled": Compiled, "operators": LaunchingOperator, "queue": LaunchQueue}
 
 
+class LayerWait(Record):
+    device: int
+    name: str
+    waited_in: int
+    """Steps in which it waited."""
+    median_ms: float
+    """Of all steps: 0 if it waited in less than half of them."""
+    longest_ms: float
+    copies: float
+    """Copies that it needs, per step."""
+    copy_bytes: float
+
+
+class LayerWaits(Record):
+    """Waits of layers for their copies to the device."""
+
+    named_by: Literal['annotation', 'module', 'position']
+    steps: int
+    """Steps that the waits are from."""
+    ms_per_step: float
+    """Waits of all layers, also of those that are not listed: the mean of the steps."""
+    count: int
+    """Layers that waited at all."""
+    layers: list[LayerWait]
+    """In the order in which they run; if there are very many, the first."""
+
+    _records = {"layers": LayerWait}
+
+
 class Limitation(Record):
     id: Literal['lost', 'end_of_file', 'events', 'gpu_activity', 'gpu_tail', 'runtime_calls', 'correlation', 'operators', 'copy_bytes', 'copy_direction', 'memory_kind', 'gpu_names', 'gpu_of_process', 'graph_nodes', 'kernel_records', 'call_records', 'clocks', 'stream_order', 'copy_rates', 'duplicates', 'graph_work', 'page_faults', 'shapes', 'stacks', 'memory', 'synchronizations', 'steps', 'sampled', 'steps_by_period', 'early_work', 'outliers_left_out', 'warm_up', 'start_up', 'link_assumed', 'link_state', 'unlike_gpus', 'link_wrong', 'no_kernels', 'managed_in_kernels', 'profiler_cost', 'one_rank', 'lost_rows', 'no_end', 'cpu_only', 'asynchronous', 'undecided', 'no_shapes', 'stages', 'blocks']
     text: str
@@ -1042,7 +1093,7 @@ class Throughput(Record):
 
 
 class Headroom(Record):
-    """What a step would take if what bounds it were free."""
+    """What a step would take if what bounds it took no time."""
 
     resource: Literal['transfer', 'communication', 'compute', 'launch', 'host', 'sync', 'input', 'mixed', 'unknown']
     """What is free."""
@@ -1163,6 +1214,8 @@ class Diagnosis(Answer):
     copies: list[CopyGroup]
     collectives: list[CollectiveGroup]
     """Communication between GPUs by operation, message and process group, most time first."""
+    copies_around: list[CopiesAround]
+    """Copies next to collectives, such as those of FSDP with CPU offload; empty if there are none."""
     cpu_copies: list[CpuCopies]
     """Copy operators of a trace without GPU events."""
     cpu_collectives: list[CpuCollective]
@@ -1183,6 +1236,8 @@ class Diagnosis(Answer):
     """`null` without GPU work."""
     kernels: Kernels | None
     """The kernels that take the most time, if the run is compute-bound or Nsight Compute measured them."""
+    layer_waits: LayerWaits | None
+    """Which layer waited how long for its copies; `null` without steps, or if fewer than two layers waited."""
     prize: Prize | None
     """What the run would take with its findings fixed; `null` if no fix can be replayed, or none gains."""
     rank: RankedAs | None
@@ -1190,7 +1245,7 @@ class Diagnosis(Answer):
     stages: Stages | None
     """The stages of a pipeline; `null` if none are given and none annotated."""
 
-    _records = {"attribution": Attribution, "bounds": ResourceBound, "collectives": CollectiveGroup, "contention": Contention, "copies": CopyGroup, "cpu_collectives": CpuCollective, "cpu_copies": CpuCopies, "critical_path": CriticalPath, "devices": DeviceFacts, "environment": Environment, "findings": Finding, "host": HostWork, "idle": IdleCause, "kernels": Kernels, "launches": Launches, "limitations": Limitation, "machine": MachineFacts, "overlap": Overlaps, "prize": Prize, "rank": RankedAs, "source": SourceFacts, "stages": Stages, "synchronizations": SyncTotal, "throughput": Throughput, "time": Times, "verdict": Verdict, "window": WindowFacts}
+    _records = {"attribution": Attribution, "bounds": ResourceBound, "collectives": CollectiveGroup, "contention": Contention, "copies": CopyGroup, "copies_around": CopiesAround, "cpu_collectives": CpuCollective, "cpu_copies": CpuCopies, "critical_path": CriticalPath, "devices": DeviceFacts, "environment": Environment, "findings": Finding, "host": HostWork, "idle": IdleCause, "kernels": Kernels, "launches": Launches, "layer_waits": LayerWaits, "limitations": Limitation, "machine": MachineFacts, "overlap": Overlaps, "prize": Prize, "rank": RankedAs, "source": SourceFacts, "stages": Stages, "synchronizations": SyncTotal, "throughput": Throughput, "time": Times, "verdict": Verdict, "window": WindowFacts}
 
 
 class Outlier(Record):

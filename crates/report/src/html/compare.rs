@@ -101,7 +101,7 @@ pub(super) fn comparison_as_html(comparison: &Comparison, runs: &[Drawn]) -> Res
         runs: compared.collect(),
         sentences: sentences.collect(),
         changes: changes(comparison),
-        tables: text::tables(comparison)
+        tables: text::tables(comparison, text::Shown::All)
             .into_iter()
             .map(|table| Grid { titles: table.titles, rows: table.rows })
             .collect(),

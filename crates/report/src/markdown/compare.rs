@@ -14,7 +14,7 @@ pub(crate) fn comparison_as_markdown(comparison: &Comparison) -> String {
     for run in &comparison.runs {
         let _ = writeln!(out, "- {}: {} — {}", inline(&run.label), code(&run.path), inline(&run.verdict));
     }
-    for table in text::tables(comparison) {
+    for table in text::tables(comparison, text::Shown::All) {
         rows(&mut out, &table.titles, &table.rows);
     }
     if let Some(table) = text::sweep(comparison) {

@@ -30,6 +30,9 @@ pub(super) fn one(out: &mut String, diagnosis: &Diagnosis) {
     for link in text::links(diagnosis) {
         item(out, &format!("link: {link}"));
     }
+    if let Some(utilization) = text::utilization(diagnosis) {
+        item(out, &format!("GPU utilization: {utilization}"));
+    }
     for (figure, ms) in text::parts(diagnosis) {
         item(out, &format!("{}: {} per {}", figure.label(), milliseconds(ms), diagnosis.unit()));
     }

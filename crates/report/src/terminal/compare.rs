@@ -3,10 +3,12 @@
 use busbound_diagnosis::Comparison;
 
 use super::{hanging, headline, rows};
-use crate::text::compare as text;
+use crate::format::Style;
+use crate::text::{compare as text, plural};
 
-/// A comparison, `width` columns wide.
-pub(crate) fn comparison_as_terminal(comparison: &Comparison, width: u16) -> String {
+/// A comparison: what changed, or every figure with `-v`.
+pub(crate) fn comparison_as_terminal(comparison: &Comparison, style: &Style) -> String {
+    let width = style.width;
     let mut out = String::new();
     headline(&mut out, &comparison.statement, width);
     let room = comparison.runs.iter().map(|run| run.label.chars().count()).max().unwrap_or(0);
@@ -19,8 +21,16 @@ pub(crate) fn comparison_as_terminal(comparison: &Comparison, width: u16) -> Str
         );
     }
     out.push('\n');
-    for table in text::tables(comparison) {
+    let shown = if style.verbose { text::Shown::All } else { text::Shown::Changed };
+    for table in text::tables(comparison, shown) {
         rows(&mut out, &table.titles, &table.rows, width);
+        out.push('\n');
+    }
+    let left_out = text::left_out(comparison);
+    if left_out > 0 && shown == text::Shown::Changed {
+        let figures =
+            plural(left_out as u64, "figure that hardly changed is", "figures that hardly changed are");
+        hanging(&mut out, "  ", &format!("{figures} not shown: -v"), width);
         out.push('\n');
     }
     if let Some(table) = text::sweep(comparison) {

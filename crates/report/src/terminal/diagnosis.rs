@@ -85,6 +85,9 @@ fn time(out: &mut String, diagnosis: &Diagnosis, width: u16) {
     for link in text::links(diagnosis) {
         hanging(out, "  link      ", &link, width);
     }
+    if let Some(utilization) = text::utilization(diagnosis) {
+        hanging(out, "  GPU used  ", &utilization, width);
+    }
     let longest = parts.iter().map(|(figure, _)| figure.label().chars().count()).max().unwrap_or(0);
     for (i, (figure, ms)) in parts.iter().enumerate() {
         let what = figure.label();

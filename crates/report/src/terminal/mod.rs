@@ -54,7 +54,7 @@ fn text(answer: &Answer<'_>, style: &Style) -> Result<String, RenderError> {
             diagnosis::diagnoses_as_terminal(std::slice::from_ref(&drawn.diagnosis), style)
         }
         Answer::Runs(runs) => fleet::runs_as_terminal(runs, style),
-        Answer::Comparison(drawn) => compare::comparison_as_terminal(drawn.comparison, width),
+        Answer::Comparison(drawn) => compare::comparison_as_terminal(drawn.comparison, style),
         Answer::Predictions(Predictions { answers, .. }) => whatif::whatif_as_terminal(answers, width),
         Answer::Gate(gate) => gate::gate_as_terminal(gate, width),
         Answer::Fleet(answer) => fleet::fleet_as_terminal(answer, width),

@@ -129,7 +129,7 @@ pub(crate) fn table(diagnosis: &Diagnosis) -> Table {
             milliseconds(now - bound.step_if_free_ms),
         ]
     };
-    let titles = vec!["resource", "busy", "exposed", "if 10% faster", "if free", "saves at most"];
+    let titles = vec!["resource", "busy", "exposed", "if 10% faster", "if it took no time", "saves at most"];
     Table { titles, rows: ranked(diagnosis).iter().map(row).collect() }
 }
 
@@ -142,7 +142,7 @@ pub(crate) fn about(diagnosis: &Diagnosis) -> Option<String> {
     let basis = if diagnosis.window.unprofiled.is_some() { " without the profiler" } else { "" };
     let then = next(diagnosis).map_or(String::new(), |then| format!(" {then}."));
     Some(format!(
-        "If free: what the {unit} takes if one resource takes no time and the rest stays the same; it takes {now}{basis} \
+        "If it took no time: what the {unit} takes without one resource, if the rest stays the same; it takes {now}{basis} \
          now.{then} Exposed: not overlapped with kernels. [explain: bounds]"
     ))
 }

@@ -1,7 +1,7 @@
 //! What does a diagnosis say about collectives?
 
 use busbound_diagnosis::quantity::{bytes, count, milliseconds, plural, printable};
-use busbound_diagnosis::{CollectiveGroup, CpuCollective, Diagnosis, Unit};
+use busbound_diagnosis::{CollectiveGroup, CopiesAround, CpuCollective, Diagnosis, NearCopies, Unit};
 
 use super::Table;
 
@@ -40,19 +40,35 @@ pub(super) fn collectives(diagnosis: &Diagnosis) -> Table {
     Table { titles: vec![title, "count", "time", "waiting", "algbw", "busbw", "of link"], rows }
 }
 
+/// `40 copies (6.72 GB), median 3.75 ms before`.
+fn near(copies: u64, moved: u64, gap_ms: Option<f64>, side: &str) -> String {
+    gap_ms.map_or("–".to_owned(), |gap| {
+        let copies = plural(copies, "copy", "copies");
+        format!("{copies} ({}), median {} {side}", bytes(moved), milliseconds(gap))
+    })
+}
+
+/// Copies before and after collectives.
+pub(super) fn copies_around(diagnosis: &Diagnosis) -> Table {
+    let row = |around: &CopiesAround| {
+        let size = around.bytes.map_or(String::new(), |size| format!(" {}", bytes(size)));
+        let side = |near_by: &NearCopies, side| near(near_by.copies, near_by.bytes, near_by.gap_ms, side);
+        vec![
+            format!("{}{size}", around.op.label()),
+            count(around.count),
+            side(&around.before, "before"),
+            side(&around.after, "after"),
+        ]
+    };
+    let rows = diagnosis.copies_around.iter().map(row).collect();
+    Table { titles: vec!["copies around collectives", "count", "H2D before", "D2H after"], rows }
+}
+
 /// Collectives that the host issued in a trace without GPU events.
 pub(super) fn of_host(diagnosis: &Diagnosis) -> Table {
     const SHOWN: usize = 12;
     let row = |issued: &CpuCollective| {
-        let copies = match issued.gap_ms {
-            Some(gap) => format!(
-                "{} ({}), median {} before",
-                plural(issued.copies_before, "copy", "copies"),
-                bytes(issued.copied_bytes),
-                milliseconds(gap)
-            ),
-            None => "–".to_owned(),
-        };
+        let copies = near(issued.copies_before, issued.copied_bytes, issued.gap_ms, "before");
         vec![printable(&issued.name), count(issued.count), milliseconds(issued.host_ms), copies]
     };
     let rows = diagnosis.cpu_collectives.iter().take(SHOWN).map(row).collect();

@@ -11,10 +11,52 @@ pub(crate) struct FigureTable {
     pub(crate) rows: Vec<Vec<String>>,
 }
 
+/// Which figures a comparison shows.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shown {
+    All,
+    /// Those that changed, and the step.
+    Changed,
+}
+
+/// Times that change by less than this share of the step are not shown unless all are.
+const SMALL_TIME: f64 = 0.01;
+/// Parts of the step that take at least this share of it are always shown.
+const LARGE_PART: f64 = 0.05;
+/// Other figures that change by less than this, in percent.
+const SMALL_CHANGE: f64 = 5.0;
+
+/// Whether a figure differs enough between two of the runs to explain something.
+fn is_changed(figure: &Figure, step_ms: f64) -> bool {
+    let (low, high) = figure
+        .values
+        .iter()
+        .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(*value), high.max(*value)));
+    match figure.group {
+        FigureGroup::Step => true,
+        FigureGroup::Part if high >= LARGE_PART * step_ms => true,
+        group if is_time(group) => high - low >= SMALL_TIME * step_ms,
+        _ => high - low >= SMALL_CHANGE / 100.0 * high.abs().max(low.abs()),
+    }
+}
+
+/// How many figures [`Shown::Changed`] leaves out.
+pub(crate) fn left_out(comparison: &Comparison) -> usize {
+    let step_ms = longest_step(comparison);
+    comparison.figures.iter().filter(|figure| !is_changed(figure, step_ms)).count()
+}
+
+fn longest_step(comparison: &Comparison) -> f64 {
+    let steps = comparison.figures.iter().filter(|figure| figure.group == FigureGroup::Step);
+    steps.flat_map(|figure| &figure.values).copied().fold(0.0, f64::max)
+}
+
 /// Every figure in one row of one table. The first table explains the difference of the step.
-pub(crate) fn tables(comparison: &Comparison) -> Vec<FigureTable> {
+pub(crate) fn tables(comparison: &Comparison, shown: Shown) -> Vec<FigureTable> {
     let mut tables: Vec<(&str, FigureTable)> = Vec::new();
-    for figure in &comparison.figures {
+    let step_ms = longest_step(comparison);
+    let is_shown = |figure: &&Figure| shown == Shown::All || is_changed(figure, step_ms);
+    for figure in comparison.figures.iter().filter(is_shown) {
         let title = title(figure.group);
         let at = tables.iter().position(|(of, _)| *of == title).unwrap_or_else(|| {
             tables.push((title, FigureTable { titles: titles(comparison, figure.group), rows: Vec::new() }));

@@ -12,6 +12,7 @@ pub(crate) mod fleet;
 pub(crate) mod flight_recorder;
 pub(crate) mod gate;
 pub(crate) mod history;
+mod layers;
 pub(crate) mod nccl_log;
 pub(crate) mod path;
 pub(crate) mod plan;

@@ -17,7 +17,7 @@ fn shown(names: &[&str], labels: Option<&Labels>, format: Format) -> String {
     let diagnoses: Vec<_> = runs.iter().map(|run| run.diagnosis.clone()).collect();
     let comparison = compare(&diagnoses, labels);
     let page = DrawnComparison { comparison: &comparison, runs: &runs };
-    page.render(format, &Style { width: 400, ..Style::default() }).unwrap()
+    page.render(format, &Style { width: 400, verbose: true, ..Style::default() }).unwrap()
 }
 
 const PINNED: [&str; 2] = ["off_block_pageable_c4.json.gz", "off_block_pinned_c4.json.gz"];
@@ -41,6 +41,23 @@ fn every_format_shows_the_headline_and_every_kind_of_figure() {
         }
         assert!(!text.contains("H2D pinned:") && !text.contains("H2D pageable:"), "{format:?}");
     }
+}
+
+/// It once printed up to 60 rows, most of them without a difference.
+#[test]
+fn a_terminal_shows_the_figures_that_changed() {
+    let runs: Vec<Drawn> = PINNED.iter().map(|name| drawn(name)).collect();
+    let diagnoses: Vec<_> = runs.iter().map(|run| run.diagnosis.clone()).collect();
+    let comparison = compare(&diagnoses, None);
+    let answer = DrawnComparison { comparison: &comparison, runs: &runs };
+    let text = answer.render(Format::Terminal, &Style::default()).unwrap();
+    assert!(
+        text.contains("exposed copy") && text.contains("figures that hardly changed are not shown: -v"),
+        "{text}"
+    );
+    assert!(!text.contains("median vs mean") && !text.contains(" same\n"), "{text}");
+    let rows = |text: &str| text.lines().filter(|line| line.starts_with("  ")).count();
+    assert!(rows(&text) < rows(&shown(&PINNED, None, Format::Terminal)), "{text}");
 }
 
 /// The page has one row per figure of the JSON.

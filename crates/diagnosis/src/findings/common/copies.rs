@@ -26,12 +26,3 @@ pub(in crate::findings) fn bytes_moved(copies: &[&Copy<'_>], direction: Directio
 pub(in crate::findings) fn gaps_of(facts: &Facts<'_>, cause: GapCause) -> Vec<Interval> {
     facts.gaps.pieces().iter().filter(|gap| gap.cause == cause).map(|gap| gap.interval).collect()
 }
-
-/// Smaller pinned copies are bound by the cost of their call, not by the link: neither a separate stream nor a faster
-/// link makes them cheaper.
-pub(in crate::findings) const LARGE_COPY: u64 = 1 << 20;
-
-/// Whether a copy is large enough that the link determines its duration.
-pub(in crate::findings) fn is_large(copy: &Copy<'_>) -> bool {
-    copy.bytes().is_some_and(|bytes| bytes >= LARGE_COPY)
-}

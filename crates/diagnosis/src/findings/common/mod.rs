@@ -7,6 +7,7 @@ mod evidence;
 pub(super) mod find;
 mod finding;
 pub(super) mod host_idle;
+pub(super) mod kernels;
 pub(super) mod pageable;
 pub(super) mod prefetch;
 pub(super) mod prize;

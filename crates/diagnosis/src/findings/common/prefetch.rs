@@ -2,7 +2,6 @@
 
 use busbound_trace::MemoryKind;
 
-use super::copies::is_large;
 use crate::activity::copies::Copy;
 use crate::analysis::facts::Facts;
 
@@ -35,7 +34,7 @@ print(run.report())    # what a pass takes, and the limit";
 
 /// Copies whose duration depends on the bus. Pageable copies cannot be prefetched; they have their own findings.
 pub(in crate::findings) fn prefetched<'f, 'a>(facts: &'f Facts<'a>) -> impl Iterator<Item = &'f Copy<'a>> {
-    facts
-        .issued_copies()
-        .filter(|copy| copy.is_on_bus() && copy.host_memory() != Some(MemoryKind::Pageable) && is_large(copy))
+    facts.issued_copies().filter(|copy| {
+        copy.is_on_bus() && copy.host_memory() != Some(MemoryKind::Pageable) && copy.is_large()
+    })
 }

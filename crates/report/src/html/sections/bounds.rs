@@ -1,4 +1,4 @@
-//! One bar per resource: what the step would take if it were free.
+//! One bar per resource: what the step would take if it took no time.
 
 use askama::Template;
 use busbound_diagnosis::quantity::milliseconds;
@@ -11,7 +11,7 @@ use crate::html::filters;
 use crate::text::bounds as text;
 
 pub(super) const SECTION: SectionSpec =
-    SectionSpec { id: "bounds", heading: "If it were free", link: "If free", needs_script: false, body };
+    SectionSpec { id: "bounds", heading: "If it took no time", link: "Bounds", needs_script: false, body };
 
 #[derive(Template)]
 #[template(path = "bounds.html")]
