@@ -1,5 +1,7 @@
 //! How long would the steps take without the profiler? Takes what recording cost out of the host's time.
 
+use std::collections::BTreeMap;
+
 use busbound_trace::Direction;
 
 use super::{HostCall, Model};
@@ -29,18 +31,22 @@ pub struct RecordingCost {
 pub struct FreshPages {
     /// The share of the time beyond a copy into touched pages that recording causes, 0 to 1.
     pub share: f64,
+    /// The same for buffers whose size went up in the same step before: the program frees what it sent, and without recording the
+    /// allocator hands out just that.
+    pub share_of_freed: f64,
     /// A copy into touched pageable memory, in nanoseconds per byte.
     pub touched: f64,
 }
 
 impl FreshPages {
-    pub const NONE: Self = Self { share: 0.0, touched: 0.0 };
+    pub const NONE: Self = Self { share: 0.0, share_of_freed: 0.0, touched: 0.0 };
 
     /// How long such a copy takes without recording, as a share of its recorded time.
-    fn left(self, bytes: u64, recorded: f64) -> f64 {
+    fn left(self, bytes: u64, was_freed: bool, recorded: f64) -> f64 {
+        let share = if was_freed { self.share_of_freed } else { self.share };
         let beyond = (recorded - bytes as f64 * self.touched).max(0.0);
         let depends = (WORTH_FAULTS..=ALWAYS_FRESH).contains(&bytes) && recorded > 0.0;
-        if depends { 1.0 - self.share * beyond / recorded } else { 1.0 }
+        if depends { 1.0 - share * beyond / recorded } else { 1.0 }
     }
 }
 
@@ -57,10 +63,10 @@ impl RecordingCost {
         }
     }
 
-    /// The same, but this share of the time that fresh pages take is recording's.
+    /// The same, but these shares of the time that fresh pages take are recording's.
     #[must_use]
-    pub fn with_fresh_share(self, share: f64) -> Self {
-        Self { fresh: FreshPages { share, ..self.fresh }, ..self }
+    pub fn with_fresh_shares(self, share: f64, share_of_freed: f64) -> Self {
+        Self { fresh: FreshPages { share, share_of_freed, ..self.fresh }, ..self }
     }
 
     /// What recording added before this call, and what it added before or in it.
@@ -105,14 +111,24 @@ impl Model {
     }
 
     fn touch_fresh_pages_less(&mut self, fresh: FreshPages) {
+        // Sizes of pageable memory that the step sent so far and did not get back yet.
+        let (mut sent, mut step): (BTreeMap<u64, usize>, usize) = (BTreeMap::new(), 0);
         for call in &mut self.calls {
-            let HostAction::IssueBlocking(copy) = call.action else { continue };
+            if call.step != step {
+                (step, sent) = (call.step, BTreeMap::new());
+            }
+            let Some(&copy) = call.action.issued().first() else { continue };
             let work = &mut self.work[copy];
-            let WorkKind::Copy { direction: Direction::DeviceToHost, pageable: true, bytes } = work.kind
-            else {
+            let WorkKind::Copy { direction, pageable: true, bytes } = work.kind else { continue };
+            if direction == Direction::HostToDevice {
+                *sent.entry(bytes).or_default() += 1;
+            }
+            if direction != Direction::DeviceToHost || !matches!(call.action, HostAction::IssueBlocking(_)) {
                 continue;
-            };
-            let left = fresh.left(bytes, (work.after_call + call.cost) as f64 + work.alone);
+            }
+            let was_freed =
+                sent.get_mut(&bytes).filter(|count| **count > 0).map(|count| *count -= 1).is_some();
+            let left = fresh.left(bytes, was_freed, (work.after_call + call.cost) as f64 + work.alone);
             let scaled = |time: Time| (time as f64 * left) as Time;
             (work.alone, work.after_call) = (work.alone * left, scaled(work.after_call));
             work.end = work.start + scaled(work.end - work.start);

@@ -84,6 +84,10 @@ fn has_additions(measured: &MachineProfile) -> bool {
 
 /// The profile in this file, with what was just measured: the costs of recording and of scattered blocks, NUMA nodes, contention.
 fn with_additions(path: &Path, measured: &MachineProfile) -> Result<MachineProfile, Failure> {
+    if !path.exists() {
+        let why = "does not exist yet: name the copy suite as well (--suite copy,...), which makes a profile";
+        return Err(Failure::Unreadable(format!("{} {why}", path.display())));
+    }
     let json = fs::read_to_string(path).map_err(Failure::unreadable_at(path))?;
     let mut profile = MachineProfile::parse(&json)
         .map_err(|error| Failure::Unreadable(format!("{} {error}", path.display())))?;

@@ -175,3 +175,13 @@ fn each_file_that_cannot_be_read_is_reported_once() {
     let (_, stderr, code) = run(&["survey", &trace, &broken]);
     assert_eq!((stderr.matches("broken.json").count(), code), (1, Some(0)), "{stderr}");
 }
+
+/// It said only that the file does not exist.
+#[test]
+fn results_that_need_a_profile_say_how_to_make_one() {
+    let raw = fixture("machines/raw/h200-contention.json");
+    let (stdout, stderr, code) = run(&["bench", "--from", &raw, "--save", "no-such-profile.json"]);
+    assert!(stdout.contains("56.3 GB/s"), "{stdout}");
+    assert_eq!(code, Some(3));
+    assert!(stderr.contains("name the copy suite as well"), "{stderr}");
+}

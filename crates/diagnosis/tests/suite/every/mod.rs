@@ -18,7 +18,7 @@ pub(crate) fn every_trace() -> Vec<(PathBuf, Trace)> {
     files.sort();
     let is_trace = |path: &PathBuf| {
         let name = path.to_string_lossy();
-        let is_later = ["_2-", "_3-", "_4-", "_5-", "_6-"].iter().any(|set| name.contains(set));
+        let is_later = ["_2-", "_3-", "_4-", "_5-", "_6-", "_7-"].iter().any(|set| name.contains(set));
         !is_later
             && [".json", ".json.gz", ".sqlite", ".bbt", ".pb"].iter().any(|suffix| name.ends_with(suffix))
     };
