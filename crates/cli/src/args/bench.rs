@@ -14,7 +14,7 @@ Examples:
   busbound bench                                   the common cases, under 20 s
   busbound bench --full --save h100-node7.json     everything, a few minutes
   busbound bench --suite copy,duplex --gpu 1
-  busbound bench --suite contention                copies while something else runs
+  busbound bench --suite contention                copies beside other work
   busbound bench --raw samples.json                keep every repetition
   busbound bench --from samples.json --open        evaluate them again, no GPU
   busbound run.json --machine machine.json         use the profile";

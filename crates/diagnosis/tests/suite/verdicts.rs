@@ -29,7 +29,7 @@ const KNOWN: &[(&str, Bound, &[&str])] = &[
     ("pipe_overlap", Bound::Compute, &[]),
     // Copies in both directions set the pace; kernels run under them.
     ("swap_duplex", Bound::Transfer, &[]),
-    ("graph_replay", Bound::Compute, &[]),
+    ("graph_replay", Bound::Compute, &["fp32_matmul"]),
     ("train_pageable", Bound::Mixed, &["input_wait", "pageable_copies"]),
     ("train_pinned", Bound::Input, &["input_wait", "python_time"]),
     ("runs/weights_pageable_24x32mb", Bound::Transfer, &["pageable_copies"]),

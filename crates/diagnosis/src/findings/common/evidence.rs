@@ -67,6 +67,7 @@ mod tests {
         "link",
         "link_source",
         "longest_call",
+        "memory_nodes",
         "most",
         "operators",
         "pattern",
