@@ -57,11 +57,13 @@ mod tests {
     /// Keys of text, lists and booleans, which have no unit.
     const WITHOUT_UNIT: &[&str] = &[
         "comparisons",
+        "cpu_nodes",
         "direction",
         "framework",
         "frames_recorded",
         "garbage_collection",
         "inferred",
+        "gpu_nodes",
         "host_place",
         "kernel",
         "link",
