@@ -106,7 +106,7 @@ fn expected() -> Vec<(Regex, Vec<String>)> {
 
 /// The name of the same program in the first set.
 fn in_first_set(id: &str) -> String {
-    ["_2-", "_3-", "_4-", "_5-", "_6-", "_7-"].iter().fold(id.to_owned(), |id, later| id.replace(later, "-"))
+    (2..=9).fold(id.to_owned(), |id, set| id.replace(&format!("_{set}-"), "-"))
 }
 
 /// The shares of a set of figures, for the summary.

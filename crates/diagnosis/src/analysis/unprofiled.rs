@@ -145,9 +145,11 @@ fn cost_of(trace: &Trace, link: &LinkFacts) -> Option<RecordingCost> {
         _ => return None,
     };
     let measured = link.measured().and_then(|profile| profile.profiler_cost(tool)).cloned();
-    let usual = || (tool == ProfilerTool::TorchProfiler).then(ProfilerCost::usual_of_torch);
-    let slowness = if measured.is_some() { 1.0 } else { slowness(trace) };
-    let cost = measured.or_else(usual)?;
+    let (cost, slowness) = match measured {
+        Some(cost) => (cost, 1.0),
+        None if tool == ProfilerTool::TorchProfiler => (ProfilerCost::usual_of_torch(), slowness(trace)),
+        None => return None,
+    };
     let flags = origin.profiled_with();
     let shapes = if flags.shapes { cost.shapes_us } else { 0.0 };
     let cost = RecordingCost {
