@@ -159,11 +159,12 @@ pub struct Walk<'f, 'a> {
 impl<'f, 'a> Walk<'f, 'a> {
     pub fn new(graph: &'f Graph, host: &'f Host<'a>, occupied: &'f [Occupied<'f>]) -> Self {
         let blocking = |thread: &Thread| {
-            let calls = thread
-                .calls
-                .clone()
-                .filter(|call| graph.calls[*call].blocks() || graph.silent_wait(*call).is_some());
-            (thread.track, calls.collect())
+            let blocks = |call: &CallId| {
+                graph.calls[*call].blocks()
+                    || graph.silent_wait(*call).is_some()
+                    || graph.held_up_by(*call).is_some()
+            };
+            (thread.track, thread.calls.clone().filter(blocks).collect())
         };
         let blocking = graph.threads.iter().map(blocking).collect();
         let edges = EdgesWalked::default();
@@ -258,10 +259,18 @@ impl<'f, 'a> Walk<'f, 'a> {
                 let is_copy = self.host.call_kind(&self.host.trace().event(call.event)) == Call::Copy;
                 let class = if is_copy { PathClass::Staging } else { PathClass::Launch };
                 self.cover_wait(PathClass::Launch, call.end.min(node.start), work);
-                self.cover(class, call.start, Some(call.event));
-                Some(Position::Thread(self.thread_of(id), Some(call.event)))
+                self.cover(class, self.graph.begun(id), Some(call.event));
+                let holder = self.holder_of(id);
+                Some(holder.unwrap_or_else(|| Position::Thread(self.thread_of(id), Some(call.event))))
             }
         }
+    }
+
+    /// The thread that held up a call, at the end of its own call.
+    fn holder_of(&mut self, call: CallId) -> Option<Position> {
+        let other = self.graph.held_up_by(call)?;
+        self.edges.count(Rule::ThreadWait);
+        Some(Position::Thread(self.thread_of(other), Some(self.graph.calls[other].event)))
     }
 
     /// The edge into the work that was satisfied last.
@@ -278,7 +287,7 @@ impl<'f, 'a> Walk<'f, 'a> {
         if let Some(id) = node.call() {
             let call = &graph.calls[id];
             // A call that is still running when its work starts may have issued it at any time since its start.
-            let at = if call.end <= node.start { call.end } else { call.start };
+            let at = if call.end <= node.start { call.end } else { graph.begun(id) };
             take(at, Source::Call(id), Rule::Correlation);
         }
         for wait in &node.waits {
@@ -339,6 +348,10 @@ impl<'f, 'a> Walk<'f, 'a> {
         if let Some(work) = self.graph.silent_wait(id) {
             self.edges.count(Rule::SilentWait);
             return Some(Position::Work(work));
+        }
+        if self.graph.held_up_by(id).is_some() {
+            self.cover(PathClass::Launch, self.graph.begun(id), Some(call.event));
+            return self.holder_of(id);
         }
         // The call waited only for work that ended after the call started.
         match self.graph.released_by(id).filter(|wait| self.graph.work[wait.on()].end > call.start) {

@@ -1,13 +1,14 @@
-//! Which thread waited for another one? The most common case: the autograd thread and the thread that calls `backward()`.
+//! Which thread waited for another one? The most common case: the autograd thread and the thread that calls `backward()`. While one
+//! thread stages a copy, launches of the others wait in their calls for the driver's lock.
 
 use busbound_trace::{Interval, IntervalSet, Nanos, Timestamp, TrackId};
 
 use super::builder::Builder;
-use super::{CallId, NodeId};
+use super::{CallAction, CallId, NodeId, WorkKind};
 use crate::Time;
 use crate::host::Host;
 use crate::search::first_after;
-use crate::thresholds::{MANY_THREADS, THREAD_IDLE};
+use crate::thresholds::{HELD_UP, MANY_THREADS, RETURNS_AFTER_LOCK, THREAD_IDLE};
 
 /// If a thread was idle within a window while another launching thread worked: the other thread, and when its work ended. The
 /// latest such gap counts.
@@ -26,13 +27,51 @@ pub fn waited_for_thread(host: &Host<'_>, thread: TrackId, window: Interval) -> 
     free.iter().rev().filter(|gap| gap.length() >= Nanos::new(THREAD_IDLE)).find_map(worked)
 }
 
-/// Adds an edge to each call after such a gap, from the other thread's last call before it.
+/// Adds an edge to each call after such a gap, from the other thread's last call before it, and to each launch that a copy call of
+/// another thread held up.
 pub(super) fn link_threads(builder: &mut Builder<'_>) {
-    if !(2..=MANY_THREADS).contains(&builder.activity.host.launching_threads().len()) {
+    let launching = builder.activity.host.launching_threads().len();
+    let staging = if builder.graph.threads.len() > 1 { staging_calls(builder) } else { Vec::new() };
+    let may_wait = (2..=MANY_THREADS).contains(&launching);
+    if !may_wait && staging.is_empty() {
         return;
     }
+    let awaited = |call| {
+        let holder = held_up_by(builder, &staging, call);
+        holder.or_else(|| may_wait.then(|| awaited_call(builder, call)).flatten())
+    };
     let calls = 0..builder.graph.calls.len();
-    builder.graph.after = calls.map(|call| awaited_call(builder, call).map(NodeId::of)).collect();
+    builder.graph.after = calls.map(|call| awaited(call).map(NodeId::of)).collect();
+}
+
+/// Calls that stage a copy for long, by their end.
+fn staging_calls(builder: &Builder<'_>) -> Vec<CallId> {
+    let graph = &builder.graph;
+    let stages = |call: &CallId| {
+        let node = &graph.calls[*call];
+        let CallAction::IssueBlocking { copy, .. } = node.action else { return false };
+        let is_pageable = matches!(graph.work[copy.get()].kind, WorkKind::Copy { pageable: true, .. });
+        is_pageable && node.end - node.start >= HELD_UP
+    };
+    let mut calls: Vec<CallId> = (0..graph.calls.len()).filter(stages).collect();
+    calls.sort_by_key(|call| (graph.calls[*call].end, *call));
+    calls
+}
+
+/// The call of another thread that staged a copy while a launch waited for the driver's lock: the launch began within it and returned
+/// just after it.
+fn held_up_by(builder: &Builder<'_>, staging: &[CallId], call: CallId) -> Option<CallId> {
+    let graph = &builder.graph;
+    let node = &graph.calls[call];
+    if !matches!(node.action, CallAction::Issue { .. }) || node.end - node.start < HELD_UP {
+        return None;
+    }
+    let upto = staging.partition_point(|other| graph.calls[*other].end <= node.end);
+    let other = *staging[..upto].last()?;
+    let held = &graph.calls[other];
+    let is_other_thread = graph.thread_of(other) != graph.thread_of(call);
+    let waits = held.start < node.start && held.end > node.start && node.end - held.end < RETURNS_AFTER_LOCK;
+    (is_other_thread && waits).then_some(other)
 }
 
 fn awaited_call(builder: &Builder<'_>, call: CallId) -> Option<CallId> {

@@ -97,8 +97,8 @@ impl Cut<'_> {
             let mut order: Vec<CallId> = Vec::new();
             for id in thread.calls.clone() {
                 let node = &self.graph.calls[id];
-                let (start, end) = (node.start - self.begin, node.end - self.begin);
-                if start < 0 || start > self.until {
+                let (start, end) = (self.graph.begun(id) - self.begin, node.end - self.begin);
+                if node.start < self.begin || start > self.until {
                     continue;
                 }
                 let Some(action) = self.action_of(id) else { continue };
@@ -121,7 +121,7 @@ impl Cut<'_> {
                     // A call within another one has no gap before it.
                     since: match after_work {
                         Some(_) => node.since.clone(),
-                        None => since(node, (start - before).max(0)),
+                        None => since(node, (node.start - self.begin - before).max(0)),
                     },
                     after: None,
                     step,
@@ -164,7 +164,7 @@ impl Cut<'_> {
         let node = &self.graph.calls[call];
         match self.graph.released_by(call).map(|wait| self.graph.work[wait.on()].end) {
             Some(released) => (end - released.max(node.start)).max(0),
-            None => node.end - node.start,
+            None => node.end - self.graph.begun(call),
         }
     }
 
@@ -173,12 +173,12 @@ impl Cut<'_> {
         for (id, node) in self.graph.calls.iter().enumerate() {
             let new = |call: CallId| self.calls[call].map(NodeId::get);
             let (Some(call), Some(other)) = (new(id), self.graph.after(id).and_then(new)) else { continue };
-            let between = node.start - self.begin - self.model.calls[other].end;
+            let between = self.graph.begun(id) - self.begin - self.model.calls[other].end;
             let call = &mut self.model.calls[call];
             call.after = Some((other, between));
             // The delay after its own thread's previous call must not exceed this one.
             // What the thread does after the other one is its own time: it no longer waits.
-            if between < call.gap() {
+            if node.start >= self.graph.begun(id) && between < call.gap() {
                 call.since.uses.retain(|(what, _)| *what != HostUse::Waiting);
                 match call.since.total() {
                     0 => call.since.uses = Few::one((HostUse::Launching, between.max(0))),

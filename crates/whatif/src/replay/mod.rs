@@ -162,14 +162,10 @@ impl Replay {
 
     /// The predicted step time with these changes, applied in order.
     pub fn predict(&self, changes: &[Change]) -> Predicted {
-        // The expected case; then the best and the worst case.
         let expected = self.run(changes, Assumed::EXPECTED);
-        let best = self.run(changes, Assumed::BEST);
-        let worst = self.run(changes, Assumed::WORST);
         let error = self.confidence().error.abs();
         let spread =
             error + LEAST_SPREAD + 0.25 * (self.confidence().unexplained + self.confidence().without_call);
-        let all = [expected.step_ms, best.step_ms, worst.step_ms];
         let step_ms = if changes.iter().any(|change| change.about().depends_on_data) {
             // The trace does not show whether the overlapping work uses the copied data: take the mean of both.
             let independent = self.run(changes, Assumed { independent: true, ..Assumed::EXPECTED });
@@ -177,8 +173,7 @@ impl Replay {
         } else {
             expected.step_ms
         };
-        let best_ms = all.iter().copied().fold(step_ms, f64::min);
-        let worst_ms = all.iter().copied().fold(step_ms, f64::max);
+        let (best_ms, worst_ms) = self.extremes(changes, step_ms, expected.step_ms);
         Predicted {
             step_ms,
             low_ms: best_ms * (1.0 - spread),
@@ -189,6 +184,26 @@ impl Replay {
             applies: expected.applied,
             power: expected.power,
         }
+    }
+
+    /// The best and the worst case. What recording cost and what the changes assume are independent of each other: both at their
+    /// worst at once is unlikely, so their squares add up.
+    fn extremes(&self, changes: &[Change], step_ms: f64, expected_ms: f64) -> (f64, f64) {
+        let (mut below, mut above) = ((step_ms - expected_ms).max(0.0), (expected_ms - step_ms).max(0.0));
+        let ms = |assumed: Assumed| self.run(changes, assumed).step_ms;
+        let both = |extreme: Assumed| {
+            let recording = RecordingIs::Expected;
+            (
+                ms(Assumed { recording, ..extreme }),
+                ms(Assumed { recording: extreme.recording, ..Assumed::EXPECTED }),
+            )
+        };
+        for (assumed_ms, recorded_ms) in [both(Assumed::BEST), both(Assumed::WORST)] {
+            let least = (step_ms - assumed_ms).max(0.0).hypot((expected_ms - recorded_ms).max(0.0));
+            let most = (assumed_ms - step_ms).max(0.0).hypot((recorded_ms - expected_ms).max(0.0));
+            (below, above) = (below.max(least), above.max(most));
+        }
+        (step_ms - below, step_ms + above)
     }
 
     /// The measured and the predicted position of each kernel and copy.

@@ -3,12 +3,23 @@
 use std::collections::BTreeSet;
 
 use busbound_cause::thresholds::EVENT_PASSES;
-use busbound_cause::{Awaited, CallId, Few, HostAction, HostCall, HostUse, Model, Time, WorkId, WorkKind};
+use busbound_cause::{Awaited, CallId, Few, HostAction, HostUse, Model, Time, WorkId, WorkKind};
 use busbound_machine::{HostMemory, LinkFacts, bench};
 use busbound_trace::Direction;
 
 /// Smaller copies are not worth a separate stream.
 pub(super) const WORTH_MOVING: u64 = 64 << 10;
+/// Smaller copies are values that the program reads or sets, and no weights.
+pub(super) const WORTH_NOTICING: u64 = 256;
+/// A wait that takes less than this found nothing to wait for. Measured: docs/results/thresholds.md, syncs that return at once.
+const AT_ONCE: Time = 20_000;
+
+/// Host time between two launches without hooks, as a multiple of the time of a launch call: the lowest quarter of a step. Measured on
+/// 110 runs in fixtures/frameworks: median 2.3, without hooks 1 to 3.5; hooks before every leaf module, 4.1 to 5.
+const USUALLY_BETWEEN: f64 = 2.3;
+const MOST_BETWEEN: f64 = 3.0;
+/// With fewer pairs of launches, the lowest quarter is an accident.
+const ENOUGH_GAPS: usize = 8;
 
 /// Time of a copy from the link's curve, in nanoseconds.
 pub(super) fn copy_ns(bytes: u64, direction: Direction, pageable: bool, link: &LinkFacts) -> f64 {
@@ -220,7 +231,7 @@ pub(super) struct Hooks {
 
 impl Hooks {
     pub(super) fn of(graph: &Model) -> Self {
-        let mut gaps: Vec<Time> = Vec::new();
+        let (mut gaps, mut costs) = (Vec::new(), Vec::new());
         let launches = |call: CallId| {
             let issued = graph.calls[call].action.issued();
             !issued.is_empty() && issued.iter().all(|work| graph.work[*work].kind.is_kernel())
@@ -229,9 +240,18 @@ impl Hooks {
             if launches(pair[0]) && launches(pair[1]) {
                 gaps.push(graph.calls[pair[1]].gap());
             }
+            costs.extend(launches(pair[1]).then(|| graph.calls[pair[1]].cost));
         }
         gaps.sort_unstable();
-        Self { usual_gap: gaps.get(gaps.len() / 4).copied().unwrap_or(0), next: next_calls(graph) }
+        costs.sort_unstable();
+        let launch = costs.get(costs.len() / 2).copied().unwrap_or(0) as f64;
+        let usually = (USUALLY_BETWEEN * launch) as Time;
+        let usual_gap = match gaps.get(gaps.len() / 4) {
+            Some(gap) if gaps.len() >= ENOUGH_GAPS && *gap as f64 > MOST_BETWEEN * launch => usually,
+            Some(gap) => *gap,
+            None => usually,
+        };
+        Self { usual_gap, next: next_calls(graph) }
     }
 
     /// Removes the host work after a call that exists for it: the next launch then comes as usual.
@@ -266,19 +286,29 @@ impl Hooks {
         }
     }
 
-    /// Removes the waits for streams that have no work left, with the host work around them.
+    /// Removes the waits for streams that have no work left, and those that a hook makes before it copies, with the host work around
+    /// them.
     pub(super) fn drop_waits_for_nothing(&self, graph: &mut Model, kept: f64) {
-        let mut is_used: Vec<bool> = Vec::new();
+        let mut is_used = vec![false; graph.streams.len()];
+        let mut is_dropped = vec![false; graph.calls.len()];
         for work in &graph.work {
-            is_used.resize(is_used.len().max(work.stream + 1), false);
             is_used[work.stream] |= !work.dropped;
+            if let Some(call) = work.call.filter(|_| work.dropped) {
+                is_dropped[call] = true;
+            }
         }
-        let is_over = |call: &HostCall| match call.action {
-            HostAction::Wait { awaited: Awaited::Stream(stream), .. } => is_used.get(stream) == Some(&false),
-            HostAction::Wait { awaited: Awaited::Work(work), .. } => !is_used[graph.work[work].stream],
-            _ => false,
+        let is_over = |id: &CallId| {
+            let call = &graph.calls[*id];
+            let HostAction::Wait { awaited, .. } = call.action else { return false };
+            let is_before_copy = || self.next[*id].is_some_and(|next| is_dropped[next]);
+            match awaited {
+                Awaited::Stream(stream) if !is_used[stream] => true,
+                Awaited::Work(work) if !is_used[graph.work[work].stream] => true,
+                Awaited::Device(_) => false,
+                _ => call.end - call.start < AT_ONCE && is_before_copy(),
+            }
         };
-        let over: Vec<CallId> = (0..graph.calls.len()).filter(|call| is_over(&graph.calls[*call])).collect();
+        let over: Vec<CallId> = (0..graph.calls.len()).filter(is_over).collect();
         for call in over {
             remove_call(graph, call);
             remove_host_work(graph, call, kept);
@@ -290,6 +320,15 @@ impl Hooks {
 /// Small H2D copies of a group: a hook that fetches weights also fetches small ones.
 pub(super) fn small_copies(graph: &Model, group: &Group) -> Vec<WorkId> {
     group.work.iter().copied().filter(|id| can_be_fetched(graph, *id)).collect()
+}
+
+/// Small H2D copies that are left, of the size of one that was removed: those of modules that have only small weights.
+pub(super) fn alike_small_copies(graph: &Model) -> Vec<WorkId> {
+    let small = |id: &WorkId| (WORTH_NOTICING..WORTH_MOVING).contains(&bytes_of(graph, *id));
+    let removed = (0..graph.work.len()).filter(|id| graph.work[*id].dropped).filter(small);
+    let sizes: BTreeSet<u64> = removed.map(|id| bytes_of(graph, id)).collect();
+    let is_alike = |id: &WorkId| can_be_fetched(graph, *id) && sizes.contains(&bytes_of(graph, *id));
+    (0..graph.work.len()).filter(is_alike).collect()
 }
 
 /// Removes a call; the host work before it stays.

@@ -1,12 +1,13 @@
 //! `keep`: does not copy data back that the host already has.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use busbound_cause::{HostUse, Model, Time, WorkId, WorkKind};
 use busbound_trace::Direction;
 
-use super::edit::{Hooks, OwnWaits, WORTH_MOVING, in_order, is_alone, runs_with};
+use super::cold::ColdCaches;
+use super::edit::{Hooks, OwnWaits, WORTH_MOVING, WORTH_NOTICING, in_order, is_alone};
 use super::{About, Declared, Made, Terms, without_value};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,9 +29,11 @@ impl Declared for Keep {
     }
 
     fn apply(&self, graph: &mut Model, terms: &Terms<'_>) -> Made {
-        let (own, hooks) = (OwnWaits::of(graph), Hooks::of(graph));
-        let mut made = Made::default();
-        for copy in copied_back(graph) {
+        let (own, back) = (OwnWaits::of(graph), copied_back(graph));
+        let gone: BTreeSet<WorkId> = back.iter().copied().collect();
+        ColdCaches::of(graph).warm(graph, terms.assumed.behind_staging, |copy| gone.contains(&copy));
+        let (hooks, mut made) = (Hooks::of(graph), Made::default());
+        for copy in back {
             hooks.drop_copy(graph, copy, &own, terms.assumed.hooks);
             made.changed += 1;
         }
@@ -60,7 +63,7 @@ fn reuse_pages(graph: &mut Model, share: f64) {
     }
 }
 
-/// D2H copies of as many bytes as an H2D copy of the same step; small ones only next to a large one.
+/// D2H copies of as many bytes as an H2D copy of the same step; small ones only in a step with a large one.
 fn copied_back(graph: &Model) -> Vec<WorkId> {
     let mut up: BTreeMap<(usize, u64), usize> = BTreeMap::new();
     let copies: Vec<(WorkId, Direction, u64)> = in_order(graph)
@@ -78,9 +81,13 @@ fn copied_back(graph: &Model) -> Vec<WorkId> {
         let left = up.get_mut(&(graph.work[*id].step, *bytes)).filter(|left| **left > 0);
         *direction == Direction::DeviceToHost && left.map(|left| *left -= 1).is_some()
     };
-    let back: Vec<(bool, WorkId, u64)> = copies.iter().map(|copy| (is_back(copy), copy.0, copy.2)).collect();
-    let is_large = |(is_back, _, bytes): &(bool, WorkId, u64)| *is_back && *bytes >= WORTH_MOVING;
-    runs_with(&back, |a, b| a.0 && b.0, is_large).map(|(_, id, _)| *id).collect()
+    let back: Vec<(WorkId, u64)> =
+        copies.iter().filter(|copy| is_back(copy)).map(|copy| (copy.0, copy.2)).collect();
+    let large = back.iter().filter(|(_, bytes)| *bytes >= WORTH_MOVING);
+    let steps: BTreeSet<usize> = large.map(|(id, _)| graph.work[*id].step).collect();
+    let is_moved =
+        |(id, bytes): &(WorkId, u64)| *bytes >= WORTH_NOTICING && steps.contains(&graph.work[*id].step);
+    back.into_iter().filter(is_moved).map(|(id, _)| id).collect()
 }
 
 impl fmt::Display for Keep {

@@ -5,6 +5,7 @@
 
 mod asynchronous;
 mod coalesce;
+mod cold;
 mod copied;
 mod edit;
 mod graph;

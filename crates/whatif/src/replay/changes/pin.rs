@@ -2,10 +2,11 @@
 
 use std::fmt;
 
-use busbound_cause::thresholds::{EVENT_PASSES, PINNED_COPY_CALL, WORTH_FAULTS};
+use busbound_cause::thresholds::{ALWAYS_FRESH, EVENT_PASSES, PINNED_COPY_CALL, WORTH_FAULTS};
 use busbound_cause::{CallId, Few, HostAction, HostCall, HostUse, Model, Time, WorkId, WorkKind};
 use busbound_trace::Direction;
 
+use super::cold::ColdCaches;
 use super::edit::{OwnWaits, WORTH_MOVING, copy_ns, remove_call};
 use super::{About, Assumed, Declared, Made, Terms, without_value};
 
@@ -17,13 +18,11 @@ pub struct Pin;
 const FAULTS_PER_BYTE: f64 = 0.7;
 /// The most that freeing pages costs, in nanoseconds per byte: 0.2 µs per page. Measured on the same runs: 0.14.
 const FREEING_PER_BYTE: f64 = 0.05;
+/// A gather faster than this, in bytes per nanosecond, fills memory that it touched before. Measured (fixtures/frameworks, 20 to 54 MiB):
+/// 28 to 76 into reused buffers, 8 to 16 into new ones.
+const REUSED_GATHER: f64 = 25.0;
 /// Host time after a D2H copy within its operator. More is a second copy on the host.
 const AFTER_COPY: Time = 30_000;
-/// The maximum cost of cold caches for one piece of host work after a staged copy.
-const COLD_CACHES: Time = 150_000;
-/// The host time after which cold caches cost a third of what they cost right after a staged copy. Measured: launches after
-/// staged and after pinned copies of the same program (`accelerate-model_offload_3` in fixtures/frameworks).
-const COLD_FOR: Time = 400_000;
 
 impl Declared for Pin {
     const ABOUT: About = About {
@@ -41,12 +40,13 @@ impl Declared for Pin {
     }
 
     fn apply(&self, graph: &mut Model, terms: &Terms<'_>) -> Made {
-        let own = OwnWaits::of(graph);
+        let (own, cold) = (OwnWaits::of(graph), ColdCaches::of(graph));
         let mut pinned = Pinned { staged: vec![None; graph.calls.len()], made: Made::default() };
         for id in 0..graph.work.len() {
             pinned.pin(graph, id, &own, terms);
         }
         follow_up(graph, &pinned.staged, &terms.assumed);
+        cold.warm(graph, terms.assumed.behind_staging, |_| true);
         pinned.made
     }
 }
@@ -90,7 +90,7 @@ impl Pinned {
             self.unblock(graph, id, own.get(id));
         }
         if bytes >= WORTH_FAULTS {
-            touch_once(&mut graph.calls[call], bytes, terms.assumed.first_touch);
+            touch_once(&mut graph.calls[call], bytes, &terms.assumed);
         }
     }
 
@@ -108,59 +108,51 @@ impl Pinned {
 }
 
 /// Operators that fill memory before it is copied get faster if the memory is reused: fresh pages fault when they are touched
-/// first. A trace does not show whether the pages were fresh.
-fn touch_once(call: &mut HostCall, bytes: u64, share: f64) {
+/// first. A trace does not show whether the pages were fresh; the rate of a gather does.
+fn touch_once(call: &mut HostCall, bytes: u64, assumed: &Assumed) {
     let mut most = bytes as f64 * FAULTS_PER_BYTE;
     for (what, time) in &mut call.since.uses {
-        if matches!(what, HostUse::Gather | HostUse::Cast | HostUse::Operator | HostUse::Allocation) {
-            let saved = (*time as f64 * (1.0 - share)).min(most);
-            most -= saved;
-            *time -= saved as Time;
-        }
+        let kept = match what {
+            HostUse::Gather if (*time as f64) < bytes as f64 / REUSED_GATHER => assumed.gather_reused,
+            HostUse::Gather => assumed.gather_fresh,
+            HostUse::Cast | HostUse::Operator | HostUse::Allocation => assumed.first_touch,
+            _ => continue,
+        };
+        let saved = (*time as f64 * (1.0 - kept)).min(most);
+        most -= saved;
+        *time -= saved as Time;
     }
 }
 
 /// Host work after a copy that is no longer staged gets faster: the memory is not freed. Data that comes down in another layout
 /// is rearranged on the GPU before it goes into a pinned buffer, not on the host after it.
 fn follow_up(graph: &mut Model, staged: &[Option<Staged>], assumed: &Assumed) {
-    for pair in graph.threads.iter().flat_map(|thread| thread.windows(2)) {
-        let Some(Staged { direction, bytes }) = staged[pair[0]] else { continue };
-        for (what, time) in &mut graph.calls[pair[1]].since.uses {
-            let saved = match what {
-                HostUse::Python => {
-                    (*time as f64 * (1.0 - assumed.freeing)).min(bytes as f64 * FREEING_PER_BYTE)
-                }
-                HostUse::Cast if direction == Direction::DeviceToHost && bytes >= WORTH_FAULTS => {
-                    (*time - AFTER_COPY).max(0) as f64
-                }
-                _ => continue,
-            };
-            *time -= saved as Time;
+    let Model { threads, calls, .. } = graph;
+    for thread in &*threads {
+        for (place, pair) in thread.windows(2).enumerate() {
+            let Some(Staged { direction, bytes }) = staged[pair[0]] else { continue };
+            if direction == Direction::DeviceToHost && bytes >= WORTH_FAULTS {
+                let casts = calls[pair[1]].since.uses.iter_mut().filter(|(what, _)| *what == HostUse::Cast);
+                casts.for_each(|(_, time)| *time = (*time).min(AFTER_COPY));
+            }
+            let freed = freed_before(calls, &thread[place + 1..], bytes);
+            for (_, time) in calls[freed].since.uses.iter_mut().filter(|(what, _)| *what == HostUse::Python) {
+                let saved =
+                    (*time as f64 * (1.0 - assumed.freeing)).min(bytes as f64 * FREEING_PER_BYTE) as Time;
+                *time -= saved;
+            }
         }
-    }
-    for thread in &graph.threads {
-        warm_caches(&mut graph.calls, thread, staged, assumed.behind_staging);
     }
 }
 
-/// Staging evicts the CPU caches: host work after it is slower, less and less so.
-fn warm_caches(calls: &mut [HostCall], thread: &[CallId], staged: &[Option<Staged>], kept: f64) {
-    let mut since = Time::MAX;
-    for &id in thread {
-        let call = &mut calls[id];
-        let (gap, cost) = (call.gap(), call.cost);
-        if since < 4 * COLD_FOR {
-            let share = (1.0 - kept) * (-(since as f64) / COLD_FOR as f64).exp();
-            call.set_gap(gap - ((gap as f64 * share) as Time).min(COLD_CACHES));
-            if matches!(call.action, HostAction::Issue(_)) {
-                call.cost -= (cost as f64 * share) as Time;
-            }
-            since += gap + cost;
-        }
-        if staged[id].is_some() {
-            since = 0;
-        }
-    }
+/// The call before which the memory of a copy is freed: right after the copy, or, if a function kept it, at the end of the step.
+fn freed_before(calls: &[HostCall], later: &[CallId], bytes: u64) -> CallId {
+    let python = |call: CallId| -> Time {
+        let uses = calls[call].since.uses.iter().filter(|(what, _)| *what == HostUse::Python);
+        uses.map(|(_, time)| time).sum()
+    };
+    let end = later.iter().copied().find(|call| calls[*call].action == HostAction::EndStep);
+    end.filter(|end| bytes >= ALWAYS_FRESH && python(*end) > python(later[0])).unwrap_or(later[0])
 }
 
 impl fmt::Display for Pin {

@@ -1,11 +1,12 @@
 //! `resident=N%`: keeps a share of the weights that are copied in each step on the device.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use busbound_cause::Model;
+use busbound_cause::{Model, WorkId};
 
-use super::edit::{Hooks, OwnWaits, bytes_of, groups, is_fetched, small_copies};
+use super::cold::ColdCaches;
+use super::edit::{Group, Hooks, OwnWaits, alike_small_copies, bytes_of, groups, is_fetched, small_copies};
 use super::{About, Declared, Made, NO_SUCH_CHANGE, Terms};
 
 /// The share that stays on the device, 0 to 1.
@@ -30,13 +31,15 @@ impl Declared for Resident {
     }
 
     fn apply(&self, graph: &mut Model, terms: &Terms<'_>) -> Made {
-        let (own, hooks) = (OwnWaits::of(graph), Hooks::of(graph));
         let mut made = Made::default();
         let mut kept_of_step: BTreeMap<usize, u64> = BTreeMap::new();
-        for group in groups(graph, |id| is_fetched(graph, id)).into_iter().flatten() {
-            if !self.keeps(group.number) {
-                continue;
-            }
+        let mut groups: Vec<Group> =
+            groups(graph, |id| is_fetched(graph, id)).into_iter().flatten().collect();
+        groups.retain(|group| self.keeps(group.number));
+        let copies: BTreeSet<WorkId> = groups.iter().flat_map(|group| &group.copies).copied().collect();
+        ColdCaches::of(graph).warm(graph, terms.assumed.behind_staging, |copy| copies.contains(&copy));
+        let (own, hooks) = (OwnWaits::of(graph), Hooks::of(graph));
+        for group in groups {
             for &id in &group.copies {
                 *kept_of_step.entry(group.step).or_default() += bytes_of(graph, id);
                 hooks.drop_copy(graph, id, &own, terms.assumed.hooks);
@@ -44,6 +47,11 @@ impl Declared for Resident {
             }
             hooks.shorten(graph, &group, terms.assumed.longest_gap);
             for id in small_copies(graph, &group) {
+                hooks.drop_copy(graph, id, &own, terms.assumed.hooks);
+            }
+        }
+        if self.0 >= 1.0 {
+            for id in alike_small_copies(graph) {
                 hooks.drop_copy(graph, id, &own, terms.assumed.hooks);
             }
         }
