@@ -282,6 +282,14 @@ impl WorkKind {
         }
     }
 
+    /// Bytes of a copy; 0 for other work.
+    pub fn bytes(self) -> u64 {
+        match self {
+            Self::Copy { bytes, .. } => bytes,
+            _ => 0,
+        }
+    }
+
     pub fn is_kernel(self) -> bool {
         matches!(self, Self::Kernel { .. } | Self::Collective)
     }

@@ -91,7 +91,7 @@ const DUPLEX: f64 = 1.08;
 /// A replay with a larger error is rejected.
 const MOST_ERROR: f64 = 0.10;
 /// The minimum uncertainty of a prediction, whatever the replay error: profiling changes the timing of a run.
-const LEAST_SPREAD: f64 = 0.035;
+const LEAST_SPREAD: f64 = 0.04;
 
 impl Replay {
     /// `None` if the steps have no device work, or if the replay does not reproduce the trace.

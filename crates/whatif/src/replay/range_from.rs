@@ -38,7 +38,8 @@ const UNKNOWNS: [(RangeFrom, Mix); 5] = [
     (RangeFrom::HostWork, |to, from| {
         (to.behind_staging, to.first_touch, to.packing) =
             (from.behind_staging, from.first_touch, from.packing);
-        to.freeing = from.freeing;
+        (to.freeing, to.without_churn) = (from.freeing, from.without_churn);
+        (to.gather_fresh, to.gather_reused) = (from.gather_fresh, from.gather_reused);
         (to.pin_thread, to.handing_over) = (from.pin_thread, from.handing_over);
         (to.hooks, to.longest_gap) = (from.hooks, from.longest_gap);
     }),

@@ -347,8 +347,5 @@ pub(super) fn drop_copy(graph: &mut Model, copy: WorkId, own_wait: Option<CallId
 
 /// Bytes of a copy; 0 for other work.
 pub(super) fn bytes_of(graph: &Model, id: WorkId) -> u64 {
-    match graph.work[id].kind {
-        WorkKind::Copy { bytes, .. } => bytes,
-        _ => 0,
-    }
+    graph.work[id].kind.bytes()
 }
