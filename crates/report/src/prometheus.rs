@@ -104,12 +104,23 @@ const METRICS: [Metric; 21] = [
     }),
 ];
 
+/// A GPU that is lost has no figures.
+fn reached(snapshot: &Snapshot) -> impl Iterator<Item = &GpuNow> {
+    snapshot.gpus.iter().filter(|gpu| gpu.lost.is_none())
+}
+
 /// The metrics of one interval.
 fn top_as_prometheus(snapshot: &Snapshot) -> String {
     let mut out = String::new();
+    if !snapshot.gpus.is_empty() {
+        header(&mut out, "busbound_gpu_lost", "gauge", "1 if the driver no longer reaches the GPU, else 0.");
+    }
+    for gpu in &snapshot.gpus {
+        let _ = writeln!(out, "busbound_gpu_lost{{{}}} {}", labels(gpu), u8::from(gpu.lost.is_some()));
+    }
     for metric in &METRICS {
         let known: Vec<(&GpuNow, f64)> =
-            snapshot.gpus.iter().filter_map(|gpu| Some((gpu, (metric.value)(gpu)?))).collect();
+            reached(snapshot).filter_map(|gpu| Some((gpu, (metric.value)(gpu)?))).collect();
         if !known.is_empty() {
             header(&mut out, metric.name, metric.kind, metric.help);
         }
@@ -156,7 +167,7 @@ fn each(
     words: impl Fn(&GpuNow) -> Vec<String>,
 ) {
     let labeled: Vec<(&GpuNow, String)> =
-        snapshot.gpus.iter().flat_map(|gpu| words(gpu).into_iter().map(move |word| (gpu, word))).collect();
+        reached(snapshot).flat_map(|gpu| words(gpu).into_iter().map(move |word| (gpu, word))).collect();
     if !labeled.is_empty() {
         header(out, name, "gauge", help);
     }

@@ -6,6 +6,7 @@ mod cli;
 mod common;
 mod configuration;
 mod coverage;
+mod gpu_lost;
 mod history;
 #[path = "../../../fleet/tests/suite/common/mod.rs"]
 mod made;

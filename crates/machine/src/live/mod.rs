@@ -18,6 +18,6 @@ pub use log::{Log, LogError};
 pub use sign::{Sign, SignKind};
 pub use signs::{Limits, Watch};
 pub use snapshot::{
-    Bus, BusPeak, BusSource, GpuNow, MemoryNow, NvLinksNow, PeakSource, ProcessNow, Snapshot, TOP_SCHEMA,
-    ToWhere,
+    Bus, BusPeak, BusSource, GpuLost, GpuNow, MemoryNow, NvLinksNow, PeakSource, ProcessNow, Snapshot,
+    TOP_SCHEMA, ToWhere,
 };

@@ -13,7 +13,9 @@ pub(crate) fn top_as_markdown(snapshot: &Snapshot) -> String {
     headline(&mut out, &text::statement(snapshot));
     item(&mut out, &format!("interval: {}", text::interval(snapshot)));
     for gpu in &snapshot.gpus {
-        let about = [text::name(gpu), text::link(gpu), text::basis(gpu), text::state(gpu)].join("; ");
+        let mut about = vec![text::name(gpu), text::link(gpu)];
+        about.extend(text::details(gpu));
+        let about = about.join("; ");
         item(&mut out, &format!("GPU {}: {about}", gpu.index));
     }
     for (file, beat) in text::training(snapshot) {

@@ -137,6 +137,9 @@ fn gpus(dashboard: &Dashboard<'_>, mut rest: Rect, buffer: &mut Buffer) {
         }
         let history = dashboard.history.gpu(i);
         match each {
+            _ if gpu.lost.is_some() => {
+                put_spans(buffer, take_top(&mut rest, 1), &one_line(gpu, dashboard.limits))
+            }
             FRAMED.. => {
                 let area = take_top(&mut rest, each.min(most_rows(gpu)));
                 framed(gpu, history, dashboard.limits, area, buffer);
@@ -208,6 +211,9 @@ fn memory_share(gpu: &GpuNow) -> Option<f64> {
 }
 
 fn one_line(gpu: &GpuNow, limits: &Limits) -> Spans {
+    if gpu.lost.is_some() {
+        return vec![(title(gpu), FULL)];
+    }
     let direction = |to| {
         let text = format!("{} {} ({})", text::rate(&gpu.bus, to), to.word(), text::share(&gpu.bus, to));
         (text, near_limit(gpu.bus.share(to), limits.bus_share))

@@ -14,8 +14,9 @@ pub(crate) fn top_as_terminal(snapshot: &Snapshot, width: u16) -> String {
     for gpu in &snapshot.gpus {
         let head = format!("  {:<9} ", format!("GPU {}", gpu.index));
         hanging(&mut out, &head, &format!("{}, {}", text::name(gpu), text::link(gpu)), width);
-        hanging(&mut out, "            ", &text::basis(gpu), width);
-        hanging(&mut out, "            ", &text::state(gpu), width);
+        for detail in text::details(gpu) {
+            hanging(&mut out, "            ", &detail, width);
+        }
     }
     hanging(&mut out, "  interval  ", &text::interval(snapshot), width);
     let processes = text::processes(snapshot);
