@@ -245,5 +245,14 @@ fn every_window_becomes_a_summary() {
         assert!(file.metadata().unwrap().len() < 8 << 10);
         let json: serde_json::Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
         assert!(json["recorded_ms"].as_i64().unwrap() > 1_600_000_000_000);
+        assert_eq!(json["every_ms"], 2000);
     }
+    // They are what `top` shows: one process, and its last window.
+    let (json, _, code) = place.busbound(&["top", "--summaries", "summaries", "--once", "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let windows = json["windows"].as_array().unwrap();
+    assert_eq!((windows.len(), code), (1, Some(0)), "{json}");
+    assert_eq!((&windows[0]["every_s"], &windows[0]["process"]["number"]), (&2.0.into(), &1.into()));
+    // Without steps there is nothing that became longer.
+    assert_eq!((&windows[0]["unit"], &windows[0]["change"]["span_change"]), (&"trace".into(), &().into()));
 }

@@ -10,6 +10,7 @@ mod peak;
 mod sign;
 mod signs;
 mod snapshot;
+mod window;
 
 pub use counter::{CounterWidth, Traffic, TrafficMeter};
 pub use heartbeat::{Beat, BeatKeys, BeatKeysError, LineReader, Training};
@@ -21,3 +22,4 @@ pub use snapshot::{
     Bus, BusPeak, BusSource, GpuLost, GpuNow, MemoryNow, NvLinksNow, PeakSource, ProcessNow, Snapshot,
     TOP_SCHEMA, ToWhere,
 };
+pub use window::{OwnProcess, RankWindow, WindowChange, WindowSteps};

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::heartbeat::Training;
 use super::sign::Sign;
+use super::window::RankWindow;
 use crate::bench::LinkSeen;
 
 pub const TOP_SCHEMA: &str = "busbound.top/1";
@@ -22,6 +23,9 @@ pub struct Snapshot {
     /// What the training's own files reported in this interval.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub training: Vec<Training>,
+    /// The last recorded window of each rank (`--summaries`).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub windows: Vec<RankWindow>,
     /// Warning signs, each with its evidence.
     #[serde(default)]
     pub signs: Vec<Sign>,
@@ -216,8 +220,16 @@ pub struct ProcessNow {
 impl Snapshot {
     /// One interval of these GPUs, without anything else.
     pub fn new(at: String, interval_s: f64, gpus: Vec<GpuNow>) -> Self {
-        let schema = TOP_SCHEMA.to_owned();
-        Self { schema, at, interval_s, driver: None, gpus, training: Vec::new(), signs: Vec::new() }
+        Self {
+            schema: TOP_SCHEMA.to_owned(),
+            at,
+            interval_s,
+            driver: None,
+            gpus,
+            training: Vec::new(),
+            windows: Vec::new(),
+            signs: Vec::new(),
+        }
     }
 
     /// The GPU with the busiest bus, the busiest direction, and its traffic in bytes per second.

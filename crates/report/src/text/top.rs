@@ -3,15 +3,23 @@
 use busbound_diagnosis::quantity::{bytes, printable};
 use busbound_machine::live::{Beat, Bus, GpuNow, ProcessNow, Sign, Snapshot, ToWhere};
 
-use super::{Table, plural};
+use super::{Table, plural, windows};
 
 /// At or above this share of its peak, a bus is near the peak.
 const NEAR: f64 = 0.7;
 /// Below this share, a bus is nearly idle.
 const NEARLY_IDLE: f64 = 0.05;
 
+/// On a machine without a GPU.
+const NOTHING: &str =
+    "No GPU here, and no recorded window within the last day: `busbound history` shows older ones.";
+
 /// The main statement.
 pub(crate) fn statement(snapshot: &Snapshot) -> String {
+    if snapshot.gpus.is_empty() {
+        let ranks = windows::statement(snapshot);
+        return ranks.unwrap_or_else(|| NOTHING.to_owned());
+    }
     let lost: Vec<&GpuNow> = snapshot.gpus.iter().filter(|gpu| gpu.lost.is_some()).collect();
     match lost.as_slice() {
         [] => traffic(snapshot),

@@ -1,10 +1,14 @@
 //! For Prometheus: the metrics of the last interval in its text format. Unknown values are left out.
 
+mod lines;
+mod windows;
+
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use busbound_machine::live::{GpuNow, Snapshot, ToWhere};
 
+use self::lines::{escaped, header};
 use crate::Format;
 use crate::answer::Answer;
 use crate::format::{FormatSpec, Render, Scope};
@@ -142,6 +146,7 @@ fn top_as_prometheus(snapshot: &Snapshot) -> String {
     each(&mut out, snapshot, "busbound_pcie_peak_source", "Source of the peak rate.", "source", |gpu| {
         gpu.bus.peak.iter().map(|peak| peak.source.word().to_owned()).collect()
     });
+    windows::metrics(&mut out, &snapshot.windows);
     if !snapshot.signs.is_empty() {
         header(&mut out, "busbound_warning", "gauge", "Active warnings.");
     }
@@ -176,15 +181,7 @@ fn each(
     }
 }
 
-fn header(out: &mut String, name: &str, kind: &str, help: &str) {
-    let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}");
-}
-
 fn labels(gpu: &GpuNow) -> String {
     let text = |text: &Option<String>| escaped(text.as_deref().unwrap_or_default());
     format!("gpu=\"{}\",uuid=\"{}\",name=\"{}\"", gpu.index, text(&gpu.uuid), text(&gpu.name))
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
