@@ -131,7 +131,7 @@ fn ranks(snapshot: &Snapshot, most: usize) -> Vec<(String, Style)> {
     all.sort_by_key(|window| window.is_stale);
     let fitting = if all.len() > most { most.saturating_sub(1) } else { most };
     let style = |window: &RankWindow| if window.is_stale { FAINT } else { Style::new() };
-    let shown = all.iter().take(fitting).map(|window| (windows::line(window), style(window)));
+    let shown = all.iter().take(fitting).map(|window| (windows::short_line(window), style(window)));
     let mut lines: Vec<(String, Style)> = shown.collect();
     if all.len() > fitting {
         let statement = windows::statement(snapshot).unwrap_or_default();

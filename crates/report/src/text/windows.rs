@@ -67,6 +67,27 @@ pub(crate) fn line(window: &RankWindow) -> String {
     format!("{}: {}", who(window), parts.join("; "))
 }
 
+/// The same for a screen, the most important first: what does not fit is cut.
+#[cfg(feature = "dashboard")]
+pub(crate) fn short_line(window: &RankWindow) -> String {
+    let when = match (window.ahead_s, window.age_s) {
+        (Some(ahead), _) => format!("dated {} ahead", duration(ahead)),
+        (None, Some(age)) if window.is_stale => format!("stale, {} ago", duration(age)),
+        (None, Some(age)) => format!("{} ago", duration(age)),
+        (None, None) => "at an unknown time".to_owned(),
+    };
+    let mut parts = vec![format!("{} {when}", title(&window.verdict))];
+    if let Some(ms) = window.steps.as_ref().and_then(|_| window.figures.get(FigureId::SpanMs.name())) {
+        let change = window.change.as_ref().and_then(|change| Some((change.span_change?, change.before_s)));
+        let change = change.map_or(String::new(), |(change, before)| {
+            format!(" ({:+.0}% in {})", change * 100.0, duration(before))
+        });
+        parts.push(format!("{} {}{change}", printable(&window.unit), milliseconds(*ms)));
+    }
+    parts.extend(Some(phases(window)).filter(|phases| !phases.is_empty()));
+    format!("{}: {}", who(window), parts.join(", "))
+}
+
 /// `Transfer-bound, step 41.2 ms (20 steps, marked)`.
 fn verdict_and_step(window: &RankWindow) -> String {
     let incomplete = if window.complete { "" } else { ", incomplete recording" };

@@ -113,7 +113,10 @@ fn a_lost_gpu_is_one_line_and_ranks_leave_room_for_warnings() {
     let text = screen(&snapshots, 100, 40);
     assert!(text.contains("GPU 1 is lost. The bus is near its peak"), "{text}");
     assert!(text.contains("GPU 1  unknown name  lost: NVML reports that the GPU is lost"), "{text}");
-    assert!(text.contains("rank 0: Transfer-bound, step 9.90 s"), "{text}");
+    assert!(
+        text.contains("rank 0: Transfer-bound 10 min ago, step 9.90 s (+219% in 60 min), transfer 66%"),
+        "{text}"
+    );
     assert!(
         text.contains("more ranks. Last windows: 500 ranks transfer-bound.") && text.contains("! GPU 0"),
         "{text}"
