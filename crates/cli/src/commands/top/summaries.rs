@@ -1,6 +1,6 @@
 //! Which rank summaries have appeared since the directory was last listed? Each file is read once, however many there are.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
@@ -22,7 +22,7 @@ const WRITTEN_WITHIN: Duration = Duration::from_secs(3600);
 pub(super) struct Summaries {
     directory: PathBuf,
     ranks: LiveRanks,
-    files: HashMap<PathBuf, File>,
+    files: BTreeMap<PathBuf, File>,
     look_at: Instant,
     /// Sentences that were not shown yet.
     skipped: Vec<String>,
@@ -45,7 +45,7 @@ impl Summaries {
         Self {
             directory: directory.to_owned(),
             ranks: LiveRanks::default(),
-            files: HashMap::new(),
+            files: BTreeMap::new(),
             look_at: Instant::now(),
             skipped: Vec::new(),
             count_skipped: 0,
