@@ -15,7 +15,7 @@ Examples:
   busbound top --log node7.jsonl                   keep every interval
   busbound top --replay node7.jsonl                play them back, without a GPU
   busbound top --prometheus 127.0.0.1:9401         serve GET /metrics
-  busbound top --summaries summaries/              the verdicts of record --every -o summaries/
+  busbound top --summaries summaries/              verdicts of running jobs
   busbound top --heartbeat 'run1/heartbeat_rank*.jsonl' --watchdog 1800";
 
 #[derive(Debug, Args)]
