@@ -124,11 +124,11 @@ pub fn summaries_in(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
         match expand(path)? {
             Some(found) => files.extend(found),
             None if path.is_dir() => {
-                let before = files.len();
-                add_summaries_below(path, &mut files).map_err(Error::io(path))?;
-                if files.len() == before {
+                let found = summaries_below(path).map_err(Error::io(path))?;
+                if found.is_empty() {
                     return Err(Error::NoSummaries { path: path.clone() });
                 }
+                files.extend(found);
             }
             None => files.push(path.clone()),
         }
@@ -136,7 +136,12 @@ pub fn summaries_in(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
     Ok(files)
 }
 
-fn add_summaries_below(directory: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
+/// The rank summaries below a folder, by their names.
+///
+/// # Errors
+/// If the folder, or one below it, cannot be listed.
+pub fn summaries_below(directory: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
     let mut directories = vec![directory.to_owned()];
     while let Some(directory) = directories.pop() {
         for entry in fs::read_dir(&directory)? {
@@ -150,7 +155,7 @@ fn add_summaries_below(directory: &Path, files: &mut Vec<PathBuf>) -> io::Result
             }
         }
     }
-    Ok(())
+    Ok(files)
 }
 
 /// Expands a pattern that the shell did not expand; `None` if the path is not a pattern.

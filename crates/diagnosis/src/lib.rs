@@ -98,7 +98,7 @@ pub use busbound_cause::idle::GapCause;
 pub use busbound_cause::path::PathClass;
 pub use busbound_cause::{CollectiveOp, HostUse, Resource};
 pub use explain::{Explanation, Section, Topic, explain, explain_finding, explanations};
-pub use figures::{Better, CopyFigure, FigureId, FigureUnit};
+pub use figures::{Better, CopyFigure, FigureId, FigureUnit, Phase};
 pub use findings::{
     AppliedFix, Candidate, Cost, Document, Effort, EvidenceUnit, Finding, FindingId, Prize, Severity,
     WithoutCode,

@@ -11,6 +11,8 @@ pub struct Parts {
     /// From the first work of the device to the last.
     pub span_ms: f64,
     pub compute_ms: f64,
+    /// Of it, kernels that wait for host memory; 0 in summaries of earlier releases.
+    pub kernel_wait_ms: f64,
     /// Communication with no compute kernel running.
     pub exposed_comm_ms: f64,
     /// Copies on any route with no kernel running.
@@ -48,6 +50,7 @@ impl Parts {
         Self {
             span_ms: ms(FigureId::SpanMs),
             compute_ms: ms(FigureId::ComputeMs),
+            kernel_wait_ms: ms(FigureId::KernelWaitMs),
             exposed_comm_ms: ms(FigureId::ExposedCommMs),
             exposed_copy_ms: ms(FigureId::ExposedCopyMs),
             exposed_bus_copy_ms: ms(FigureId::ExposedBusCopyMs),
@@ -72,6 +75,7 @@ impl Parts {
             FigureId::SpanMs => self.span_ms,
             FigureId::OwnMs => self.own_ms(),
             FigureId::ComputeMs => self.compute_ms,
+            FigureId::KernelWaitMs => self.kernel_wait_ms,
             FigureId::CommMs => self.comm_ms,
             FigureId::CopyMs => self.copy_ms,
             FigureId::ExposedCommMs => self.exposed_comm_ms,
@@ -111,6 +115,8 @@ impl Parts {
 struct StoredParts {
     span_ms: f64,
     compute_ms: f64,
+    #[serde(default)]
+    kernel_wait_ms: f64,
     exposed_comm_ms: f64,
     exposed_copy_ms: f64,
     exposed_bus_copy_ms: Option<f64>,
@@ -140,6 +146,7 @@ impl<'de> Deserialize<'de> for Parts {
         Ok(Self {
             span_ms: stored.span_ms,
             compute_ms: stored.compute_ms,
+            kernel_wait_ms: stored.kernel_wait_ms,
             exposed_comm_ms: stored.exposed_comm_ms,
             exposed_copy_ms,
             exposed_bus_copy_ms,

@@ -1,8 +1,8 @@
 //! What is worth keeping of one rank? A few kilobytes that replace its diagnosis when ranks are compared.
 
 use busbound_diagnosis::{
-    CollectiveTimes, CopyGroup, Diagnosis, FigureId, GpuLink, RankStage, RankedAs, Saving, StepTimes, Unit,
-    Verdict, combined_gbps,
+    CollectiveTimes, CopyGroup, Diagnosis, FigureId, GpuLink, RankStage, RankedAs, Saving, StepTimes,
+    StepsFound, Unit, Verdict, combined_gbps,
 };
 use busbound_trace::{Direction, Environment, MemoryKind};
 use serde::{Deserialize, Serialize};
@@ -30,6 +30,9 @@ pub struct RankSummary {
     /// When it was recorded, in milliseconds since 1970; `null` if unknown.
     #[serde(default)]
     pub recorded_ms: Option<i64>,
+    /// How long after it the next window of its process begins (`record --every`), in milliseconds; `null` if it is none of these.
+    #[serde(default)]
+    pub every_ms: Option<i64>,
     /// Whether the whole file could be read.
     pub complete: bool,
     pub events: u64,
@@ -74,6 +77,9 @@ pub struct RankGpu {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RankSteps {
     pub count: usize,
+    /// `null` in summaries of earlier releases.
+    #[serde(default)]
+    pub found: Option<StepsFound>,
     pub p50_ms: f64,
     pub p90_ms: f64,
     pub p99_ms: f64,
@@ -131,6 +137,7 @@ impl RankSteps {
     fn of(steps: &StepTimes) -> Self {
         Self {
             count: steps.count,
+            found: Some(steps.found),
             p50_ms: steps.p50_ms,
             p90_ms: steps.p90_ms,
             p99_ms: steps.p99_ms,
@@ -168,6 +175,7 @@ impl RankSummary {
             host: host_in_name(&diagnosis.source.path).map(str::to_owned),
             path: diagnosis.source.path.clone(),
             recorded_ms: None,
+            every_ms: None,
             complete: diagnosis.source.complete,
             events: diagnosis.source.events,
             gpus: diagnosis.machine.gpus.iter().map(RankGpu::of).collect(),
@@ -202,7 +210,7 @@ impl RankSummary {
     pub fn label(&self) -> RankName {
         match &self.rank {
             Some(rank) => RankName::Number(rank.rank),
-            None => RankName::File(self.path.rsplit(['/', '\\']).next().unwrap_or_default().to_owned()),
+            None => RankName::File(process_in(&self.path).to_owned()),
         }
     }
 
@@ -248,3 +256,12 @@ impl RankSummary {
         self.copies.iter().filter(|copies| copies.direction == direction).map(|copies| copies.bytes).sum()
     }
 }
+
+/// The file name of a recording. All windows of `record --every` of one process have the same: without their number.
+fn process_in(path: &str) -> &str {
+    let name = path.rsplit(['/', '\\']).next().unwrap_or_default();
+    name.split_once(WINDOW).map_or(name, |(process, _)| process)
+}
+
+/// What follows the process in the file name of a window.
+const WINDOW: &str = ".window-";

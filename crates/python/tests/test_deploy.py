@@ -99,7 +99,7 @@ def test_dashboard_and_alerts_use_only_metrics_that_exist(deploy, root, exported
     # The main figures are on the dashboard.
     shown = set(METRIC.findall(" ".join(expr for _, expr in queries(deploy))))
     directions = {f"busbound_pcie_{way}_{what}" for way in ("rx", "tx") for what in ("bytes_per_second", "peak_ratio")}
-    assert shown >= directions | {"busbound_gpu_busy_ratio", "busbound_warning"}
+    assert shown >= directions | {"busbound_gpu_busy_ratio", "busbound_warning", "busbound_verdict", "busbound_phase_ratio", "busbound_span_seconds"}
 
 
 def test_alerts_use_only_labels_that_exist(deploy, root, exported):
@@ -131,6 +131,12 @@ def test_metrics_carry_no_paths_processes_or_hosts(fixtures, exported):
     own = {"busbound_warning": {"id", "gpu", "file"}}
     own |= {name: {"gpu", "uuid", "name", "source"} for name in ("busbound_pcie_source", "busbound_pcie_peak_source")}
     own |= {"busbound_clock_held_down": {"gpu", "uuid", "name", "reason"}}
+    # Of ranks: the folder below --summaries, the rank, and what the metric is about.
+    rank = {"run", "rank"}
+    about = {"verdict": {"verdict"}, "phase_ratio": {"phase"}, "window_steps": {"found"}}
+    plain = ("window_timestamp_seconds", "window_stale", "span_change_ratio", "change_window_seconds", "verdict_changed")
+    own |= {f"busbound_{name}": rank | about.get(name, set()) for name in (*about, *plain)}
+    own |= {name: rank | {"per"} for name in by_name if re.fullmatch(r"busbound_(span|compute|exposed_\w+|idle_\w+)_seconds", name)}
     for name, labels in by_name.items():
         assert labels == own.get(name, {"gpu", "uuid", "name"}), name
     last = json.loads((fixtures / "top" / "made.jsonl").read_text().splitlines()[-1])

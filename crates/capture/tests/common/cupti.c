@@ -1,6 +1,6 @@
 // A fake CUPTI for machines without a GPU: delivers one buffer that a real one filled (BUFFER, with records of the
 // sizes listed in SIZES). With RATE, it delivers kernels instead: that many for each second in which they were enabled,
-// with NAMES different names.
+// with NAMES different names; with DEVICE, the first record is a GPU of that name.
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@ static void (*requested)(uint8_t **, size_t *, size_t *);
 static void (*completed)(void *, uint32_t, uint8_t *, size_t, size_t);
 static size_t sizes[4096], records, given;
 
-enum { KERNEL = 10, SIZE = 208, BUFFER_SIZE = 1 << 20 };
+enum { DEVICE = 8, KERNEL = 10, SIZE = 208, BUFFER_SIZE = 1 << 20 };
 static uint64_t now(void) {
   struct timespec time;
   clock_gettime(CLOCK_REALTIME, &time);
@@ -54,6 +54,11 @@ static void give_kernels(void) {
     for (uint64_t i = 0; i < part; i++, number++) {
       uint8_t *record = buffer + i * SIZE;
       char *name = name_of(number);
+      if (number == 0 && getenv("DEVICE")) {
+        *(uint32_t *)record = DEVICE;
+        *(uint64_t *)(record + 16) = 150ull << 30, *(char **)(record + 136) = getenv("DEVICE");
+        continue;
+      }
       // One after the other, up to now.
       static uint64_t at;
       if (at < now() - 1000000000) at = now() - 1000000000;

@@ -15,6 +15,7 @@ Examples:
   busbound top --log node7.jsonl                   keep every interval
   busbound top --replay node7.jsonl                play them back, without a GPU
   busbound top --prometheus 127.0.0.1:9401         serve GET /metrics
+  busbound top --summaries summaries/              verdicts of running jobs
   busbound top --heartbeat 'run1/heartbeat_rank*.jsonl' --watchdog 1800";
 
 #[derive(Debug, Args)]
@@ -51,6 +52,9 @@ pub(crate) struct TopArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Training")]
 pub(crate) struct TrainingArgs {
+    /// Show the verdicts, steps and phases in the summaries that `record --every` writes to this directory
+    #[arg(long, value_name = "DIR", conflicts_with = "replay")]
+    pub(crate) summaries: Option<PathBuf>,
     /// Follow files that the training appends JSON lines or log lines to; a pattern, repeatable
     #[arg(long, value_name = "GLOB", conflicts_with = "replay")]
     pub(crate) heartbeat: Vec<String>,

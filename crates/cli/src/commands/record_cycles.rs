@@ -23,6 +23,7 @@ pub(super) struct Cycles {
     /// What the recordings of this run are named after; other nodes may write to the same directory.
     pub(super) recordings: PathBuf,
     host: Option<String>,
+    every: Option<Duration>,
     keep: bool,
     /// Recordings that have their summary, if they are kept.
     done: Mutex<BTreeSet<PathBuf>>,
@@ -38,6 +39,7 @@ impl Cycles {
             summaries: summaries.to_owned(),
             recordings: summaries.join(name),
             host,
+            every: args.every,
             keep: args.keep,
             done: Mutex::default(),
             quiet: args.quiet,
@@ -99,6 +101,7 @@ impl Cycles {
             let diagnosis = run.diagnose(&Machine::default(), &Options::default());
             let mut summary = RankSummary::of(&diagnosis);
             summary.recorded_ms = run.recorded_ms();
+            summary.every_ms = self.every.and_then(|every| i64::try_from(every.as_millis()).ok());
             summary.host = self.host.clone().or(summary.host);
             keep_summary(&summary, &self.summaries).map_err(|error| error.to_string())
         });

@@ -6,7 +6,9 @@ mod cli;
 mod common;
 mod configuration;
 mod coverage;
+mod gpu_lost;
 mod history;
+mod live;
 #[path = "../../../fleet/tests/suite/common/mod.rs"]
 mod made;
 mod manual;

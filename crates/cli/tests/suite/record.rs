@@ -207,6 +207,27 @@ fn many_processes_have_a_dump_each() {
     assert_eq!((place.named(".dump-1.bbt").len(), place.named(".part").len()), (60, 0));
 }
 
+/// Without the driver's figures there is still a recording, and the program does not notice.
+#[test]
+fn a_gpu_that_is_lost_during_a_recording_costs_only_its_counters() {
+    let place = Place::new();
+    let script = "(sleep 1; echo 15 > lost) & $program run 3; code=$?; wait; exit $code";
+    let mut command = place.record(&["-o", "run.bbt"], script);
+    let path = format!("{}:{}", parts().display(), crate::gpu_lost::driver().display());
+    command
+        .env("LD_LIBRARY_PATH", path)
+        .env("DEVICE", "NVIDIA H200")
+        .env("LOST_0", place.0.path().join("lost"));
+    let (stdout, stderr, code) = text(&command.output().unwrap());
+    assert_eq!((stdout.as_str(), code), ("done\n", Some(3)), "{stderr}");
+    let (json, _, code) = place.busbound(&["diagnose", "run.bbt", "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((code, &json["source"]["complete"]), (Some(0), &true.into()));
+    // What was known before, and kernels from after it.
+    assert_eq!(json["machine"]["gpus"][0]["link"]["source"], "recorded");
+    assert!(json["devices"][0]["time"]["span_ms"].as_f64().unwrap() > 2000.0, "{json}");
+}
+
 #[test]
 fn every_window_becomes_a_summary() {
     let place = Place::new();
@@ -224,5 +245,14 @@ fn every_window_becomes_a_summary() {
         assert!(file.metadata().unwrap().len() < 8 << 10);
         let json: serde_json::Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
         assert!(json["recorded_ms"].as_i64().unwrap() > 1_600_000_000_000);
+        assert_eq!(json["every_ms"], 2000);
     }
+    // They are what `top` shows: one process, and its last window.
+    let (json, _, code) = place.busbound(&["top", "--summaries", "summaries", "--once", "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let windows = json["windows"].as_array().unwrap();
+    assert_eq!((windows.len(), code), (1, Some(0)), "{json}");
+    assert_eq!((&windows[0]["every_s"], &windows[0]["process"]["number"]), (&2.0.into(), &1.into()));
+    // Without steps there is nothing that became longer.
+    assert_eq!((&windows[0]["unit"], &windows[0]["change"]["span_change"]), (&"trace".into(), &().into()));
 }

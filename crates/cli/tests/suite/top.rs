@@ -1,12 +1,9 @@
 //! `busbound top`, the real binary: from a log, since a test has no GPU.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Child, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Stdio;
 
-use crate::common::{busbound, fixture, text};
+use crate::common::{Running, busbound, fixture, text};
 
 fn run(args: &[&str]) -> (String, String, Option<i32>) {
     text(&busbound(args).output().unwrap())
@@ -100,51 +97,21 @@ fn wrong_usage_is_rejected_and_a_truncated_log_is_played_to_its_end() {
     assert!(stderr.contains("skipped: 1 line of "), "{stderr}");
 }
 
-/// Ends the command whatever the test does.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn ask(address: &str, request: &str) -> String {
-    let mut connection = TcpStream::connect(address).unwrap();
-    connection.write_all(request.as_bytes()).unwrap();
-    let mut answer = String::new();
-    connection.read_to_string(&mut answer).unwrap();
-    answer
-}
-
 #[test]
 fn prometheus_reads_the_figures_over_plain_tcp() {
     let log = fixture("top/made.jsonl");
     let args = ["top", "--replay", &log, "--prometheus", "127.0.0.1:0", "--interval", "0.1"];
     let mut child = Running(busbound(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());
-    let mut said = String::new();
-    BufReader::new(child.0.stderr.take().unwrap()).read_line(&mut said).unwrap();
-    let address = said.trim().strip_prefix("busbound: metrics are at http://").unwrap();
-    let address = address.strip_suffix("/metrics").unwrap();
-    let get = "GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n";
-    let patience = Instant::now() + Duration::from_secs(60);
+    let metrics = child.metrics();
     // The log is played; its last interval has this sign.
-    let answer = loop {
-        let answer = ask(address, get);
-        if answer.contains("busbound_warning{id=\"collective_trouble\"") {
-            break answer;
-        }
-        assert!(Instant::now() < patience, "{answer}");
-        std::thread::sleep(Duration::from_millis(50));
-    };
+    let answer = metrics.until(|text| text.contains("busbound_warning{id=\"collective_trouble\""));
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4"), "{answer}");
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
     assert!(head.contains(&format!("Content-Length: {}", body.len())), "{head}");
     let labels = "{gpu=\"0\",uuid=\"GPU-00000000-0000-0000-0000-000000000000\",name=\"NVIDIA H200\"}";
     assert!(body.contains(&format!("\nbusbound_pcie_rx_bytes_per_second{labels} 5")), "{body}");
-    assert!(ask(address, "GET / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404"));
-    assert!(ask(address, "POST /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 405"));
+    assert!(metrics.ask("GET / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404"));
+    assert!(metrics.ask("POST /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 405"));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::figures::{CopyFigure, FigureId};
+use crate::figures::{CopyFigure, FigureId, Phase};
 use crate::unit::Unit;
 
 /// docs/figures.md.
@@ -35,6 +35,7 @@ pub fn document() -> String {
         FigureId::SpanMs,
         parts.join(", ")
     );
+    text.push_str(&phases());
     text.push_str(
         "`compare` also shows these for each direction and memory kind:\n\n\
          | row | unit | definition |\n|---|---|---|\n",
@@ -44,4 +45,20 @@ pub fn document() -> String {
         let _ = writeln!(text, "| {} | {unit} | {} |", figure.label(), figure.definition());
     }
     text
+}
+
+/// The phases that `busbound top` shows.
+fn phases() -> String {
+    let parts = |phase: &Phase| {
+        let parts = FigureId::PARTS.iter().filter(|part| Phase::of(**part) == Some(*phase));
+        parts.map(|part| format!("`{part}`")).collect::<Vec<_>>().join(", ")
+    };
+    let all: Vec<String> = Phase::ALL.iter().map(|phase| format!("*{phase}* ({})", parts(phase))).collect();
+    format!(
+        "`busbound top` groups them into phases: {}. `{}` counts as *{}* there, not as *{}*.\n\n",
+        all.join(", "),
+        FigureId::KernelWaitMs,
+        Phase::Transfer,
+        Phase::Compute
+    )
 }

@@ -6,6 +6,7 @@ mod catalog;
 mod copy_figures;
 mod declare;
 mod document;
+mod phase;
 mod value;
 
 use std::fmt;
@@ -19,6 +20,7 @@ use crate::unit::Unit;
 pub use catalog::FigureId;
 pub use copy_figures::CopyFigure;
 pub use document::document;
+pub use phase::Phase;
 
 /// One entry of the catalog.
 #[derive(Debug)]

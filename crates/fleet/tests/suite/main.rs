@@ -4,6 +4,7 @@
 
 mod alignment;
 mod common;
+mod live;
 mod merge;
 mod peers;
 mod pipeline;

@@ -35,12 +35,13 @@ pub(super) struct ByteCounters {
 }
 
 impl ByteCounters {
-    pub(super) fn start(nvml: &'static Nvml, devices: &[Device<'static>]) -> std::io::Result<Self> {
+    /// `None` for a GPU that is lost already.
+    pub(super) fn start(nvml: &'static Nvml, devices: &[Option<&Device<'static>>]) -> std::io::Result<Self> {
         let began = Instant::now();
-        let meters: Vec<Option<Meters>> = devices.iter().map(|device| meters_of(device, began)).collect();
+        let meters: Vec<Option<Meters>> = devices.iter().map(|device| meters_of((*device)?, began)).collect();
         let gaps = meters.iter().flatten().filter_map(|(rx, _)| rx.longest_gap_ns());
         let pause = pause_between(gaps.min());
-        let indices: Vec<Option<u32>> = devices.iter().map(|device| device.index().ok()).collect();
+        let indices: Vec<Option<u32>> = devices.iter().map(|device| (*device)?.index().ok()).collect();
         let any = meters.iter().any(Option::is_some);
         let (meters, stop) = (Arc::new(Mutex::new(meters)), Arc::new(AtomicBool::new(false)));
         let (theirs, their_stop) = (Arc::clone(&meters), Arc::clone(&stop));

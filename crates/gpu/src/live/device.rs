@@ -2,34 +2,70 @@
 
 use std::fs;
 
-use busbound_machine::live::{Bus, BusSource, GpuNow, MemoryNow, NvLinksNow, ProcessNow};
+use busbound_machine::live::{Bus, BusSource, GpuLost, GpuNow, MemoryNow, NvLinksNow, ProcessNow};
 use busbound_machine::topology::MAX_NVLINKS;
 use nvml_wrapper::Device;
 use nvml_wrapper::enum_wrappers::device::{Clock, PcieUtilCounter};
 use nvml_wrapper::enums::device::UsedGpuMemory;
+use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::struct_wrappers::device::ProcessInfo;
 
 use super::clocks;
 use crate::telemetry::link_of;
 use crate::wiring::address;
 
+/// What does not change about a GPU, kept for the time when it no longer answers.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Identity {
+    index: u32,
+    uuid: Option<String>,
+    name: Option<String>,
+    address: Option<String>,
+}
+
+impl Identity {
+    pub(super) fn of(index: u32, device: Option<&Device<'_>>) -> Self {
+        let Some(device) = device else { return Self { index, ..Self::default() } };
+        Self {
+            index: device.index().unwrap_or(index),
+            uuid: device.uuid().ok(),
+            name: device.name().ok(),
+            address: device.pci_info().ok().map(|info| address(&info)),
+        }
+    }
+
+    /// The GPU without any figures.
+    pub(super) fn now(&self, lost: Option<GpuLost>) -> GpuNow {
+        let Self { index, uuid, name, address } = self.clone();
+        GpuNow { index, uuid, name, address, lost, ..GpuNow::default() }
+    }
+}
+
+/// What an error says about the GPU itself; `None` if it is only about the figure that was asked for.
+pub(super) fn lost(error: &NvmlError) -> Option<GpuLost> {
+    match error {
+        NvmlError::GpuLost => Some(GpuLost::GpuIsLost),
+        NvmlError::NotFound => Some(GpuLost::NotFound),
+        NvmlError::ResetRequired => Some(GpuLost::ResetRequired),
+        _ => None,
+    }
+}
+
 /// Everything except the traffic.
-pub(super) fn read(device: &Device<'_>) -> GpuNow {
-    let busy = device.utilization_rates().ok();
+pub(super) fn read(device: &Device<'_>, identity: &Identity) -> GpuNow {
+    // These are about the whole GPU, so that an error tells if it is there. Old drivers lack the first call.
+    let (memory, busy) = (device.memory_info(), device.utilization_rates());
+    let gone = memory.as_ref().err().and_then(lost).or_else(|| busy.as_ref().err().and_then(lost));
+    if gone.is_some() {
+        return identity.now(gone);
+    }
+    let busy = busy.ok();
     let watts = |milliwatts: u32| f64::from(milliwatts) / 1e3;
     GpuNow {
-        index: device.index().unwrap_or_default(),
-        uuid: device.uuid().ok(),
-        name: device.name().ok(),
-        address: device.pci_info().ok().map(|info| address(&info)),
         link: link_of(device),
-        bus: Bus::default(),
         gpu_busy_percent: busy.as_ref().map(|busy| busy.gpu),
         memory_busy_percent: busy.map(|busy| busy.memory),
-        memory: device
-            .memory_info()
-            .ok()
-            .map(|memory| MemoryNow { used_bytes: memory.used, total_bytes: memory.total }),
+        memory: memory.ok().map(|memory| MemoryNow { used_bytes: memory.used, total_bytes: memory.total }),
         power_watts: device.power_usage().ok().map(watts),
         power_limit_watts: device.enforced_power_limit().ok().map(watts),
         sm_mhz: device.clock_info(Clock::SM).ok(),
@@ -38,6 +74,7 @@ pub(super) fn read(device: &Device<'_>) -> GpuNow {
         pcie_replays: device.pcie_replay_counter().ok().map(u64::from),
         nvlinks: nvlinks(device),
         processes: processes(device),
+        ..identity.now(None)
     }
 }
 

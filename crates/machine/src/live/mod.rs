@@ -10,6 +10,7 @@ mod peak;
 mod sign;
 mod signs;
 mod snapshot;
+mod window;
 
 pub use counter::{CounterWidth, Traffic, TrafficMeter};
 pub use heartbeat::{Beat, BeatKeys, BeatKeysError, LineReader, Training};
@@ -18,6 +19,7 @@ pub use log::{Log, LogError};
 pub use sign::{Sign, SignKind};
 pub use signs::{Limits, Watch};
 pub use snapshot::{
-    Bus, BusPeak, BusSource, GpuNow, MemoryNow, NvLinksNow, PeakSource, ProcessNow, Snapshot, TOP_SCHEMA,
-    ToWhere,
+    Bus, BusPeak, BusSource, GpuLost, GpuNow, MemoryNow, NvLinksNow, PeakSource, ProcessNow, Snapshot,
+    TOP_SCHEMA, ToWhere,
 };
+pub use window::{OwnProcess, RankWindow, WindowChange, WindowSteps};

@@ -26,7 +26,7 @@ fn peak(generation: u32, lanes: u32) -> f64 {
 impl Snapshot {
     /// Compares the traffic of every GPU with its peak.
     pub fn compare_with_peak(&mut self, machine: &Machine) {
-        for gpu in &mut self.gpus {
+        for gpu in self.gpus.iter_mut().filter(|gpu| gpu.lost.is_none()) {
             let peak = peak_of(gpu, machine);
             let share = |rate: Option<f64>, gbps: f64| rate.map(|rate| rate / (gbps * 1e9));
             let bus = &mut gpu.bus;

@@ -11,6 +11,7 @@ pub enum SignKind {
     BusNearPeak,
     NearWatchdog,
     CollectiveTrouble,
+    GpuLost,
 }
 
 impl SignKind {
@@ -22,6 +23,7 @@ impl SignKind {
             Self::BusNearPeak => "bus_near_peak",
             Self::NearWatchdog => "near_watchdog",
             Self::CollectiveTrouble => "collective_trouble",
+            Self::GpuLost => "gpu_lost",
         }
     }
 }

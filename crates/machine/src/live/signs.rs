@@ -155,6 +155,16 @@ impl GpuWatch {
             evidence,
             next: next.to_owned(),
         };
+        if let Some(lost) = gpu.lost {
+            // What was seen of it before says nothing now.
+            return vec![sign(
+                SignKind::GpuLost,
+                format!("GPU {} is lost", gpu.index),
+                lost.describe().to_owned(),
+                "check dmesg for Xid messages (79: the GPU has fallen off the bus), reset the GPU or reboot the node, then \
+                 restart `busbound top`",
+            )];
+        }
         if self.starved.seconds >= limits.patience_s {
             let memory = gpu.memory.unwrap_or(MemoryNow { used_bytes: 0, total_bytes: 0 });
             signs.push(sign(
@@ -326,7 +336,7 @@ fn usual_s(seconds: impl Iterator<Item = f64>) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::live::{BusPeak, PeakSource};
+    use crate::live::{BusPeak, GpuLost, PeakSource};
 
     fn gpu(busy: u32, memory_used: u64, share: Option<f64>) -> GpuNow {
         let mut gpu = GpuNow { gpu_busy_percent: Some(busy), ..GpuNow::default() };
@@ -371,6 +381,22 @@ mod tests {
         assert!(kinds(busy).iter().all(Vec::is_empty));
         let spare = std::iter::repeat_with(|| snapshot(gpu(30, FULL / 2, None), &[], &[]));
         assert!(kinds(spare.take(25)).iter().all(Vec::is_empty));
+    }
+
+    #[test]
+    fn a_lost_gpu_is_reported_immediately_and_its_past_is_forgotten() {
+        let mut watch = Watch::with(Limits::default());
+        for _ in 0..12 {
+            watch.see(&snapshot(gpu(30, FULL, None), &[], &[]));
+        }
+        let lost = GpuNow { lost: Some(GpuLost::GpuIsLost), ..GpuNow::default() };
+        let signs = watch.see(&snapshot(lost, &[], &[]));
+        assert_eq!(
+            signs.iter().map(|sign| (sign.id, sign.gpu)).collect::<Vec<_>>(),
+            [(SignKind::GpuLost, Some(0))]
+        );
+        assert!(signs[0].next.contains("Xid") && signs[0].next.contains("reset"), "{}", signs[0].next);
+        assert!(watch.see(&snapshot(gpu(30, FULL, None), &[], &[])).is_empty());
     }
 
     #[test]

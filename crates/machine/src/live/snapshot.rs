@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::heartbeat::Training;
 use super::sign::Sign;
+use super::window::RankWindow;
 use crate::bench::LinkSeen;
 
 pub const TOP_SCHEMA: &str = "busbound.top/1";
@@ -22,6 +23,9 @@ pub struct Snapshot {
     /// What the training's own files reported in this interval.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub training: Vec<Training>,
+    /// The last recorded window of each rank (`--summaries`).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub windows: Vec<RankWindow>,
     /// Warning signs, each with its evidence.
     #[serde(default)]
     pub signs: Vec<Sign>,
@@ -37,6 +41,9 @@ pub struct GpuNow {
     pub name: Option<String>,
     /// `0000:17:00.0`.
     pub address: Option<String>,
+    /// Why the driver no longer reaches it; then it has no other values. `null` if it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost: Option<GpuLost>,
     pub link: Option<LinkSeen>,
     pub bus: Bus,
     /// Share of the driver's sampling period in which a kernel ran, 0 to 100.
@@ -54,6 +61,34 @@ pub struct GpuNow {
     pub pcie_replays: Option<u64>,
     pub nvlinks: Option<NvLinksNow>,
     pub processes: Option<Vec<ProcessNow>>,
+}
+
+/// Why a GPU no longer answers, in the words of NVML.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum GpuLost {
+    /// It has fallen off the bus, or cannot be reached for another reason.
+    GpuIsLost,
+    /// The driver does not list it any more.
+    NotFound,
+    /// It has to be reset before it can be used again.
+    ResetRequired,
+    /// What a log of another version calls differently.
+    #[serde(other)]
+    Unknown,
+}
+
+impl GpuLost {
+    /// The reason in words.
+    pub fn describe(self) -> &'static str {
+        match self {
+            Self::GpuIsLost => "NVML reports that the GPU is lost",
+            Self::NotFound => "NVML no longer finds the GPU",
+            Self::ResetRequired => "NVML reports that the GPU requires a reset",
+            Self::Unknown => "the driver no longer reaches the GPU",
+        }
+    }
 }
 
 /// Traffic over the bus, from the GPU's point of view: received bytes (RX) go to the device, sent bytes (TX) to the host.
@@ -185,8 +220,16 @@ pub struct ProcessNow {
 impl Snapshot {
     /// One interval of these GPUs, without anything else.
     pub fn new(at: String, interval_s: f64, gpus: Vec<GpuNow>) -> Self {
-        let schema = TOP_SCHEMA.to_owned();
-        Self { schema, at, interval_s, driver: None, gpus, training: Vec::new(), signs: Vec::new() }
+        Self {
+            schema: TOP_SCHEMA.to_owned(),
+            at,
+            interval_s,
+            driver: None,
+            gpus,
+            training: Vec::new(),
+            windows: Vec::new(),
+            signs: Vec::new(),
+        }
     }
 
     /// The GPU with the busiest bus, the busiest direction, and its traffic in bytes per second.

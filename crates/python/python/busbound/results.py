@@ -1371,6 +1371,8 @@ class RankSteps(Record):
     max_ms: float
     lengths: StepSketch
     """The lengths of all steps; only the first thousand if there are more."""
+    found: Literal['given', 'annotation', 'period'] | None
+    """`null` in summaries of earlier releases."""
 
     _records = {"lengths": StepSketch}
 
@@ -1388,6 +1390,8 @@ class Parts(Record):
     span_ms: float
     """From the first work of the device to the last."""
     compute_ms: float
+    kernel_wait_ms: float
+    """Of it, kernels that wait for host memory; 0 in summaries of earlier releases."""
     exposed_comm_ms: float
     """Communication with no compute kernel running."""
     exposed_copy_ms: float
@@ -1439,6 +1443,9 @@ class RankSummary(Answer):
     """Percentage of communication overlapped with compute; `null` without communication."""
     environment: Environment | None
     """Versions, variables, GPUs and CPUs of the process, as far as its trace has them."""
+    every_ms: int | None
+    """How long after it the next window of its process begins (`record --every`), in milliseconds; `null` if it is
+    none of these."""
     host: str | None
     """The machine it ran on, if known from the file name or the user."""
     rank: RankedAs | None

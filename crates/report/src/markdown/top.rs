@@ -5,7 +5,7 @@ use std::fmt::Write;
 use busbound_machine::live::Snapshot;
 
 use super::{grid, headline, inline, item};
-use crate::text::top as text;
+use crate::text::{top as text, windows};
 
 /// One interval as a Markdown document.
 pub(crate) fn top_as_markdown(snapshot: &Snapshot) -> String {
@@ -13,13 +13,20 @@ pub(crate) fn top_as_markdown(snapshot: &Snapshot) -> String {
     headline(&mut out, &text::statement(snapshot));
     item(&mut out, &format!("interval: {}", text::interval(snapshot)));
     for gpu in &snapshot.gpus {
-        let about = [text::name(gpu), text::link(gpu), text::basis(gpu), text::state(gpu)].join("; ");
+        let mut about = vec![text::name(gpu), text::link(gpu)];
+        about.extend(text::details(gpu));
+        let about = about.join("; ");
         item(&mut out, &format!("GPU {}: {about}", gpu.index));
     }
     for (file, beat) in text::training(snapshot) {
         item(&mut out, &format!("training: {beat} ({file})"));
     }
-    grid(&mut out, &text::overview(snapshot));
+    for window in &snapshot.windows {
+        item(&mut out, &windows::line(window));
+    }
+    if !snapshot.gpus.is_empty() {
+        grid(&mut out, &text::overview(snapshot));
+    }
     let processes = text::processes(snapshot);
     if !processes.rows.is_empty() {
         grid(&mut out, &processes);

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use busbound_machine::live::{GpuHistory, GpuNow, History, Limits, Snapshot, ToWhere};
+use busbound_machine::live::{GpuHistory, GpuNow, History, Limits, RankWindow, Snapshot, ToWhere};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
@@ -11,7 +11,7 @@ use ratatui::widgets::{Block, RenderDirection, Sparkline, Widget};
 
 use super::overlay::{self, AT_LIMIT, FULL, Help, NEAR};
 use super::wrap::{broken, columns_of};
-use crate::text::top as text;
+use crate::text::{top as text, windows};
 
 const STRONG: Style = Style::new().add_modifier(Modifier::BOLD);
 const FAINT: Style = Style::new().add_modifier(Modifier::DIM);
@@ -99,19 +99,20 @@ fn foot(note: &str, rest: &mut Rect, buffer: &mut Buffer) {
     put(buffer, row, format!("? help · q quits · {note}"), FAINT);
 }
 
-/// Training progress and warnings, in at most a third of the screen.
+/// Training progress, the last windows of ranks and warnings, in at most a third of the screen.
 fn signs(snapshot: &Snapshot, rest: &mut Rect, buffer: &mut Buffer) {
     let mut lines = Vec::new();
     for (file, beat) in text::training(snapshot) {
         lines.push((format!("training: {beat} ({file})"), Style::new()));
     }
+    let most = usize::from(rest.height / 3).max(1);
+    lines.extend(ranks(snapshot, (most / 2).max(1)));
     let width = usize::from(rest.width).saturating_sub(2);
     for sign in &snapshot.signs {
         for (i, line) in broken(&text::sign(sign).0, width).into_iter().enumerate() {
             lines.push((format!("{} {line}", if i == 0 { "!" } else { " " }), WARNING));
         }
     }
-    let most = usize::from(rest.height / 3).max(1);
     if lines.len() > most {
         let left_out = lines.len() + 1 - most;
         lines.truncate(most - 1);
@@ -122,6 +123,21 @@ fn signs(snapshot: &Snapshot, rest: &mut Rect, buffer: &mut Buffer) {
         let row = take_top(&mut rows, 1);
         put(buffer, row, line, style);
     }
+}
+
+/// The last windows, what is fresh first; there may be thousands.
+fn ranks(snapshot: &Snapshot, most: usize) -> Vec<(String, Style)> {
+    let mut all: Vec<&RankWindow> = snapshot.windows.iter().collect();
+    all.sort_by_key(|window| window.is_stale);
+    let fitting = if all.len() > most { most.saturating_sub(1) } else { most };
+    let style = |window: &RankWindow| if window.is_stale { FAINT } else { Style::new() };
+    let shown = all.iter().take(fitting).map(|window| (windows::short_line(window), style(window)));
+    let mut lines: Vec<(String, Style)> = shown.collect();
+    if all.len() > fitting {
+        let statement = windows::statement(snapshot).unwrap_or_default();
+        lines.push((format!("… and {} more ranks. {statement}", all.len() - fitting), Style::new()));
+    }
+    lines
 }
 
 fn gpus(dashboard: &Dashboard<'_>, mut rest: Rect, buffer: &mut Buffer) {
@@ -137,6 +153,9 @@ fn gpus(dashboard: &Dashboard<'_>, mut rest: Rect, buffer: &mut Buffer) {
         }
         let history = dashboard.history.gpu(i);
         match each {
+            _ if gpu.lost.is_some() => {
+                put_spans(buffer, take_top(&mut rest, 1), &one_line(gpu, dashboard.limits))
+            }
             FRAMED.. => {
                 let area = take_top(&mut rest, each.min(most_rows(gpu)));
                 framed(gpu, history, dashboard.limits, area, buffer);
@@ -208,6 +227,9 @@ fn memory_share(gpu: &GpuNow) -> Option<f64> {
 }
 
 fn one_line(gpu: &GpuNow, limits: &Limits) -> Spans {
+    if gpu.lost.is_some() {
+        return vec![(title(gpu), FULL)];
+    }
     let direction = |to| {
         let text = format!("{} {} ({})", text::rate(&gpu.bus, to), to.word(), text::share(&gpu.bus, to));
         (text, near_limit(gpu.bus.share(to), limits.bus_share))

@@ -23,6 +23,7 @@ pub(crate) mod top;
 pub(crate) mod topology;
 pub(crate) mod trial;
 pub(crate) mod whatif;
+pub(crate) mod windows;
 
 pub(crate) use busbound_diagnosis::quantity::plural;
 

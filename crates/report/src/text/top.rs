@@ -3,15 +3,34 @@
 use busbound_diagnosis::quantity::{bytes, printable};
 use busbound_machine::live::{Beat, Bus, GpuNow, ProcessNow, Sign, Snapshot, ToWhere};
 
-use super::{Table, plural};
+use super::{Table, plural, windows};
 
 /// At or above this share of its peak, a bus is near the peak.
 const NEAR: f64 = 0.7;
 /// Below this share, a bus is nearly idle.
 const NEARLY_IDLE: f64 = 0.05;
 
+/// On a machine without a GPU.
+const NOTHING: &str =
+    "No GPU here, and no recorded window within the last day: `busbound history` shows older ones.";
+
 /// The main statement.
 pub(crate) fn statement(snapshot: &Snapshot) -> String {
+    if snapshot.gpus.is_empty() {
+        let ranks = windows::statement(snapshot);
+        return ranks.unwrap_or_else(|| NOTHING.to_owned());
+    }
+    let lost: Vec<&GpuNow> = snapshot.gpus.iter().filter(|gpu| gpu.lost.is_some()).collect();
+    match lost.as_slice() {
+        [] => traffic(snapshot),
+        [one] if snapshot.gpus.len() == 1 => format!("GPU {} is lost.", one.index),
+        [one] => format!("GPU {} is lost. {}", one.index, traffic(snapshot)),
+        all if all.len() == snapshot.gpus.len() => "All GPUs are lost.".to_owned(),
+        all => format!("{} GPUs are lost. {}", all.len(), traffic(snapshot)),
+    }
+}
+
+fn traffic(snapshot: &Snapshot) -> String {
     let Some((gpu, to, rate)) = snapshot.busiest() else {
         let is_unknown = snapshot.gpus.iter().any(|gpu| gpu.bus.unknown_share > 0.0);
         return if is_unknown {
@@ -99,7 +118,7 @@ pub(crate) fn clock(gpu: &GpuNow) -> String {
 pub(crate) fn overview(snapshot: &Snapshot) -> Table {
     let rows = snapshot.gpus.iter().map(|gpu| {
         vec![
-            format!("GPU {}", gpu.index),
+            if gpu.lost.is_some() { format!("GPU {} lost", gpu.index) } else { format!("GPU {}", gpu.index) },
             rate(&gpu.bus, ToWhere::Device),
             share(&gpu.bus, ToWhere::Device),
             rate(&gpu.bus, ToWhere::Host),
@@ -114,7 +133,7 @@ pub(crate) fn overview(snapshot: &Snapshot) -> Table {
 }
 
 /// The peak behind the shares, and the source of the traffic counters.
-pub(crate) fn basis(gpu: &GpuNow) -> String {
+fn basis(gpu: &GpuNow) -> String {
     let bus = &gpu.bus;
     let peak = match &bus.peak {
         Some(peak) if peak.to_device_gbps == peak.to_host_gbps => {
@@ -156,6 +175,9 @@ fn unknown(bus: &Bus) -> String {
 
 /// `PCIe 5 x16 (max)`, or `PCIe 1 x8 now, max 5 x16`.
 pub(crate) fn link(gpu: &GpuNow) -> String {
+    if let Some(lost) = gpu.lost {
+        return format!("lost: {}", lost.describe());
+    }
     let Some(link) = gpu.link else { return "link unknown".to_owned() };
     let now = format!("PCIe {} x{}", link.generation, link.lanes);
     if (link.generation, link.lanes) == (link.max_generation, link.max_lanes) {
@@ -165,12 +187,17 @@ pub(crate) fn link(gpu: &GpuNow) -> String {
     }
 }
 
+/// What to say about a GPU below its name; nothing about one that is lost.
+pub(crate) fn details(gpu: &GpuNow) -> Vec<String> {
+    if gpu.lost.is_some() { Vec::new() } else { vec![basis(gpu), state(gpu)] }
+}
+
 pub(crate) fn name(gpu: &GpuNow) -> String {
     printable(gpu.name.as_deref().unwrap_or("unknown name"))
 }
 
 /// Memory traffic, clock, throttling, PCIe replays, NVLinks.
-pub(crate) fn state(gpu: &GpuNow) -> String {
+fn state(gpu: &GpuNow) -> String {
     let mut parts = vec![
         format!("memory bandwidth busy {}", busy(gpu.memory_busy_percent)),
         format!("SM clock {}", clock(gpu)),
@@ -272,6 +299,9 @@ pub(crate) fn sign(sign: &Sign) -> (String, String) {
 /// One line per GPU, for pipes.
 pub(crate) fn lines(snapshot: &Snapshot) -> Vec<String> {
     let line = |gpu: &GpuNow| {
+        if gpu.lost.is_some() {
+            return format!("{} GPU {}: {}", at(snapshot), gpu.index, link(gpu));
+        }
         let direction =
             |to: ToWhere| format!("{} {} ({})", rate(&gpu.bus, to), to.word(), share(&gpu.bus, to));
         format!(

@@ -2,7 +2,7 @@
 
 use crate::common::hostile_top::hostile;
 use crate::common::replayed::replayed;
-use busbound_machine::live::{GpuNow, History, Limits, Snapshot};
+use busbound_machine::live::{GpuLost, GpuNow, History, Limits, RankWindow, Snapshot};
 use busbound_report::{Dashboard, Help, draw_dashboard};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -100,6 +100,27 @@ fn the_screen_at_two_sizes() {
     one.iter_mut().for_each(|snapshot| snapshot.gpus.truncate(1));
     insta::assert_snapshot!("top_one_gpu_80x24", screen(&one, 80, 24));
     insta::assert_snapshot!("top_eight_gpus_80x24", screen(&with_gpus(&snapshots, 8), 80, 24));
+}
+
+#[test]
+fn a_lost_gpu_is_one_line_and_ranks_leave_room_for_warnings() {
+    let mut snapshots = replayed();
+    let last = snapshots.last_mut().unwrap();
+    last.gpus[1] = GpuNow { index: 1, lost: Some(GpuLost::GpuIsLost), ..GpuNow::default() };
+    let many: Vec<RankWindow> =
+        (0..500).map(|rank| RankWindow { rank: Some(rank), ..last.windows[0].clone() }).collect();
+    last.windows = many;
+    let text = screen(&snapshots, 100, 40);
+    assert!(text.contains("GPU 1 is lost. The bus is near its peak"), "{text}");
+    assert!(text.contains("GPU 1  unknown name  lost: NVML reports that the GPU is lost"), "{text}");
+    assert!(
+        text.contains("rank 0: Transfer-bound 10 min ago, step 9.90 s (+219% in 60 min), transfer 66%"),
+        "{text}"
+    );
+    assert!(
+        text.contains("more ranks. Last windows: 500 ranks transfer-bound.") && text.contains("! GPU 0"),
+        "{text}"
+    );
 }
 
 #[test]

@@ -48,9 +48,11 @@ fn unknown_values_are_shown_as_unknown_not_as_zero() {
 #[test]
 fn a_log_cannot_move_the_cursor() {
     let snapshot = hostile();
-    for text in
-        [shown(&snapshot, Format::Terminal), shown(&snapshot, Format::Markdown), top_as_lines(&snapshot, &[])]
-    {
+    for text in [
+        shown(&snapshot, Format::Terminal),
+        shown(&snapshot, Format::Markdown),
+        top_as_lines(&snapshot, None),
+    ] {
         assert!(!text.contains('\u{1b}') && text.contains("[2J"), "{text}");
     }
 }
@@ -60,13 +62,14 @@ fn a_log_of_the_replay_equals_the_log_and_warnings_are_shown_once() {
     let snapshots = replayed();
     let text: String = snapshots.iter().map(|one| shown(one, Format::Json)).collect();
     assert_eq!(Log::parse(&text).unwrap().snapshots, snapshots);
-    let mut known = Vec::new();
+    let mut before = None;
     let mut lines = String::new();
     for snapshot in &snapshots {
-        lines += &top_as_lines(snapshot, &known);
-        known.clone_from(&snapshot.signs);
+        lines += &top_as_lines(snapshot, before);
+        before = Some(snapshot);
     }
     assert_eq!(lines.matches(" ! ").count(), 4, "{lines}");
+    assert_eq!(lines.matches(" rank 0: Transfer-bound, step 9.90 s").count(), 1, "{lines}");
 }
 
 /// Both directions near their peak used to be two lines with the same labels, which no scraper accepts.

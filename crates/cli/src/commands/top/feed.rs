@@ -3,7 +3,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::path::PathBuf;
-use std::time::SystemTime;
+use std::time::{Instant, SystemTime};
 
 use busbound::diagnosis::quantity::plural;
 use busbound::machine::live::{Limits, Log, Snapshot, Watch};
@@ -11,7 +11,8 @@ use busbound::{Format, Machine};
 use busbound_gpu::live::Sampler;
 
 use super::heartbeats::Heartbeats;
-use super::rendered;
+use super::summaries::Summaries;
+use super::{Show, rendered};
 use crate::args::top::TopArgs;
 use crate::failure::Failure;
 use crate::io::kind::{FileKind, not_a};
@@ -28,12 +29,25 @@ pub(super) struct Feed {
 }
 
 enum Origin {
-    Live { sampler: Sampler, heartbeats: Box<Heartbeats>, log: Option<(File, PathBuf)> },
+    Live(Box<Live>),
     Replay { log: Vec<Snapshot>, judged: usize, at: usize, path: PathBuf },
 }
 
+/// What is asked in each interval.
+struct Live {
+    /// `None` on a machine without a GPU, where only summaries are shown.
+    sampler: Option<Sampler>,
+    heartbeats: Heartbeats,
+    summaries: Option<Summaries>,
+    log: Option<(File, PathBuf)>,
+    last: Instant,
+    /// Whether what cannot be read is said on standard error, or only counted on the screen.
+    says_skipped: bool,
+    is_once: bool,
+}
+
 impl Feed {
-    pub(super) fn open(args: &TopArgs) -> Result<Self, Failure> {
+    pub(super) fn open(args: &TopArgs, show: Show) -> Result<Self, Failure> {
         let machine = resolve_machine(&args.machine)?;
         let limits = Limits {
             patience_s: args.warnings.patience,
@@ -47,14 +61,14 @@ impl Feed {
                 let is_flag = args.machine.machine.is_some() && args.machine.file.is_none();
                 (replay(path)?, is_flag.then_some(machine))
             }
-            None => (live(args)?, Some(machine)),
+            None => (Origin::Live(Box::new(live(args, show)?)), Some(machine)),
         };
         Ok(Self { origin, machine, watch: Watch::with(limits), limits })
     }
 
     /// Whether each snapshot covers the time since the previous one.
     pub(super) fn is_live(&self) -> bool {
-        matches!(self.origin, Origin::Live { .. })
+        matches!(self.origin, Origin::Live(_))
     }
 
     /// When it warns.
@@ -64,15 +78,14 @@ impl Feed {
 
     /// `None` at the end of a log.
     pub(super) fn next(&mut self) -> Result<Option<Snapshot>, Failure> {
-        let Origin::Live { sampler, heartbeats, .. } = &mut self.origin else {
+        let Origin::Live(live) = &mut self.origin else {
             let Some((before, all)) = self.position() else { return Ok(None) };
             let shown = if before < all { self.seek(1) } else { None };
             return Ok(shown.and_then(|shown| shown.last().cloned()));
         };
-        let mut snapshot = sampler.read(now());
-        snapshot.training = heartbeats.read();
+        let mut snapshot = live.read();
         judge(&mut snapshot, self.machine.as_ref(), &mut self.watch);
-        if let Origin::Live { log: Some((file, path)), .. } = &mut self.origin {
+        if let Some((file, path)) = &mut live.log {
             let line = rendered(&snapshot, Format::Json)?;
             // One write per line, so that whoever follows the file sees whole lines.
             file.write_all(line.as_bytes()).map_err(Failure::output_at(path.display()))?;
@@ -83,7 +96,7 @@ impl Feed {
     /// How many intervals of a log were shown, and how many it has; `None` without a log.
     fn position(&self) -> Option<(usize, usize)> {
         match &self.origin {
-            Origin::Live { .. } => None,
+            Origin::Live(_) => None,
             Origin::Replay { log, at, .. } => Some((*at, log.len())),
         }
     }
@@ -104,8 +117,7 @@ impl Feed {
     /// The source in words.
     pub(super) fn describe(&self) -> String {
         match &self.origin {
-            Origin::Live { log: Some((_, path)), .. } => format!("live, logged to {}", path.display()),
-            Origin::Live { .. } => "live".to_owned(),
+            Origin::Live(live) => live.describe(),
             Origin::Replay { log, at, path, .. } => {
                 format!("replayed from {}, {at} of {}", path.display(), log.len())
             }
@@ -121,18 +133,66 @@ fn judge(snapshot: &mut Snapshot, machine: Option<&Machine>, watch: &mut Watch) 
     snapshot.signs = watch.see(snapshot);
 }
 
-fn live(args: &TopArgs) -> Result<Origin, Failure> {
+impl Live {
+    fn read(&mut self) -> Snapshot {
+        let mut snapshot = match &mut self.sampler {
+            Some(sampler) => sampler.read(now()),
+            None => Snapshot::new(now(), (self.last.elapsed().as_secs_f64() * 1e6).round() / 1e6, Vec::new()),
+        };
+        self.last = Instant::now();
+        snapshot.training = self.heartbeats.read();
+        if let Some(summaries) = &mut self.summaries {
+            if self.is_once {
+                // A file that is the same after one interval is not being written.
+                summaries.look();
+            }
+            snapshot.windows = summaries.read();
+            let skipped = summaries.take_skipped();
+            skipped.iter().filter(|_| self.says_skipped).for_each(|why| warn(why));
+        }
+        snapshot
+    }
+
+    fn describe(&self) -> String {
+        let mut parts = vec!["live".to_owned()];
+        parts.extend(self.log.as_ref().map(|(_, path)| format!("logged to {}", path.display())));
+        parts.extend(self.summaries.as_ref().map(Summaries::describe));
+        parts.join(", ")
+    }
+}
+
+fn live(args: &TopArgs, show: Show) -> Result<Live, Failure> {
     let heartbeats =
         Heartbeats::matching(&args.training.heartbeat, args.training.keys.clone()).map_err(Failure::usage)?;
-    let sampler = Sampler::start().map_err(|error| {
-        Failure::no_gpu(format!("{error}; to play back a log from another machine, use --replay"))
-    })?;
+    let sampler = match (Sampler::start(), &args.training.summaries) {
+        (Ok(sampler), _) => Some(sampler),
+        (Err(error), Some(directory)) => {
+            warn(&format!("{error}: only the summaries in {} are shown", directory.display()));
+            None
+        }
+        (Err(error), None) => {
+            let why = format!("{error}; to play back a log from another machine, use --replay");
+            return Err(Failure::no_gpu(why));
+        }
+    };
+    let mut summaries = args.training.summaries.as_deref().map(Summaries::below);
+    if let Some(summaries) = &mut summaries {
+        summaries.look();
+    }
     let open = |path: &PathBuf| {
         let file = OpenOptions::new().create(true).append(true).open(path);
         file.map(|file| (file, path.clone())).map_err(Failure::unwritable_at(path))
     };
     let log = args.log.as_ref().map(open).transpose()?;
-    Ok(Origin::Live { sampler, heartbeats: Box::new(heartbeats), log })
+    Ok(Live {
+        sampler,
+        heartbeats,
+        summaries,
+        log,
+        last: Instant::now(),
+        says_skipped: show != Show::Screen,
+        is_once: show == Show::Once,
+    })
 }
 
 fn replay(path: &PathBuf) -> Result<Origin, Failure> {

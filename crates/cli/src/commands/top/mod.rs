@@ -5,6 +5,7 @@ mod feed;
 pub(super) mod heartbeats;
 mod metrics;
 mod screen;
+mod summaries;
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -37,7 +38,7 @@ pub(crate) fn run(args: &TopArgs) -> Result<(), Failure> {
     let output = resolve_output(&args.output)?;
     let show = resolve_show(args, &output)?;
     let stop = listen_for_signals()?;
-    let mut feed = Feed::open(args)?;
+    let mut feed = Feed::open(args, show)?;
     let metrics = args.prometheus.as_deref().map(Metrics::serve).transpose()?;
     if let Some(metrics) = &metrics {
         warn(&format!("metrics are at http://{}/metrics", metrics.address()));
@@ -113,7 +114,7 @@ fn stream(
     // A log is replayed as fast as it can be read, unless its metrics are served.
     let is_paced = feed.is_live() || metrics.is_some();
     let mut deadline = Instant::now();
-    let (mut shown, mut known) = (0, Vec::new());
+    let (mut shown, mut before) = (0, None);
     while args.count.is_none_or(|count| shown < count) {
         if is_paced && (feed.is_live() || shown > 0) {
             // A slow driver skips intervals, instead of shortening the next ones.
@@ -126,10 +127,10 @@ fn stream(
         publish(metrics, &snapshot)?;
         let text = match show {
             Show::JsonLines => rendered(&snapshot, Format::Json)?,
-            Show::Lines => top_as_lines(&snapshot, &known),
+            Show::Lines => top_as_lines(&snapshot, before.as_ref()),
             _ => String::new(),
         };
-        known = snapshot.signs;
+        before = Some(snapshot);
         if say(&text)? == Reader::Gone {
             return Ok(());
         }

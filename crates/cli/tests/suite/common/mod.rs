@@ -1,7 +1,11 @@
 //! The real binary and its output.
 
+mod running;
+
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
+
+pub(crate) use running::Running;
 
 pub(crate) fn busbound(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_busbound"));

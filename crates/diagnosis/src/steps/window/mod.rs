@@ -17,7 +17,7 @@ use std::ops::Range;
 use busbound_machine::median;
 use busbound_trace::{Event, EventId, EventKind, Interval, Nanos, Timestamp, Trace, TrackId};
 use regex_lite::Regex;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 pub use outliers::{Difference, OutlierStep, StepQuantity};
 pub use times::StepTimes;
@@ -28,7 +28,7 @@ use busbound_cause::thresholds::LAUNCH_LATENCY;
 use busbound_cause::{Host, StepMarks};
 
 /// How the steps were found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum StepsFound {
@@ -41,6 +41,15 @@ pub enum StepsFound {
 }
 
 impl StepsFound {
+    /// The name in JSON.
+    pub fn id(self) -> &'static str {
+        match self {
+            Self::Given => "given",
+            Self::Annotation => "annotation",
+            Self::Period => "period",
+        }
+    }
+
     /// The unit to report figures in.
     pub fn unit(self) -> Unit {
         match self {

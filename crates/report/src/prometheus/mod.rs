@@ -1,10 +1,14 @@
 //! For Prometheus: the metrics of the last interval in its text format. Unknown values are left out.
 
+mod lines;
+mod windows;
+
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use busbound_machine::live::{GpuNow, Snapshot, ToWhere};
 
+use self::lines::{escaped, header};
 use crate::Format;
 use crate::answer::Answer;
 use crate::format::{FormatSpec, Render, Scope};
@@ -104,12 +108,23 @@ const METRICS: [Metric; 21] = [
     }),
 ];
 
+/// A GPU that is lost has no figures.
+fn reached(snapshot: &Snapshot) -> impl Iterator<Item = &GpuNow> {
+    snapshot.gpus.iter().filter(|gpu| gpu.lost.is_none())
+}
+
 /// The metrics of one interval.
 fn top_as_prometheus(snapshot: &Snapshot) -> String {
     let mut out = String::new();
+    if !snapshot.gpus.is_empty() {
+        header(&mut out, "busbound_gpu_lost", "gauge", "1 if the driver no longer reaches the GPU, else 0.");
+    }
+    for gpu in &snapshot.gpus {
+        let _ = writeln!(out, "busbound_gpu_lost{{{}}} {}", labels(gpu), u8::from(gpu.lost.is_some()));
+    }
     for metric in &METRICS {
         let known: Vec<(&GpuNow, f64)> =
-            snapshot.gpus.iter().filter_map(|gpu| Some((gpu, (metric.value)(gpu)?))).collect();
+            reached(snapshot).filter_map(|gpu| Some((gpu, (metric.value)(gpu)?))).collect();
         if !known.is_empty() {
             header(&mut out, metric.name, metric.kind, metric.help);
         }
@@ -131,6 +146,7 @@ fn top_as_prometheus(snapshot: &Snapshot) -> String {
     each(&mut out, snapshot, "busbound_pcie_peak_source", "Source of the peak rate.", "source", |gpu| {
         gpu.bus.peak.iter().map(|peak| peak.source.word().to_owned()).collect()
     });
+    windows::metrics(&mut out, &snapshot.windows);
     if !snapshot.signs.is_empty() {
         header(&mut out, "busbound_warning", "gauge", "Active warnings.");
     }
@@ -156,7 +172,7 @@ fn each(
     words: impl Fn(&GpuNow) -> Vec<String>,
 ) {
     let labeled: Vec<(&GpuNow, String)> =
-        snapshot.gpus.iter().flat_map(|gpu| words(gpu).into_iter().map(move |word| (gpu, word))).collect();
+        reached(snapshot).flat_map(|gpu| words(gpu).into_iter().map(move |word| (gpu, word))).collect();
     if !labeled.is_empty() {
         header(out, name, "gauge", help);
     }
@@ -165,15 +181,7 @@ fn each(
     }
 }
 
-fn header(out: &mut String, name: &str, kind: &str, help: &str) {
-    let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}");
-}
-
 fn labels(gpu: &GpuNow) -> String {
     let text = |text: &Option<String>| escaped(text.as_deref().unwrap_or_default());
     format!("gpu=\"{}\",uuid=\"{}\",name=\"{}\"", gpu.index, text(&gpu.uuid), text(&gpu.name))
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
