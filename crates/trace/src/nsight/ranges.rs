@@ -58,6 +58,8 @@ type TextId = (Option<(Process, i64)>, i64);
 struct Ranges {
     /// The kind of a row by its number: few numbers, many rows.
     row_kinds: HashMap<Option<i64>, RowKind>,
+    /// That of the last row: most rows have the same one.
+    last_kind: Option<(Option<i64>, RowKind)>,
     domains: HashMap<(Process, i64), String>,
     /// By domain and text id: a program has few different ranges.
     names: HashMap<TextId, (EventKind, NameId)>,
@@ -70,7 +72,12 @@ const DEFAULT_DOMAIN: i64 = 0;
 
 impl Ranges {
     fn row_kind(&mut self, types: &Enumeration, number: Option<i64>) -> RowKind {
-        *self.row_kinds.entry(number).or_insert_with(|| RowKind::of(types, number))
+        if let Some((_, kind)) = self.last_kind.filter(|(last, _)| *last == number) {
+            return kind;
+        }
+        let kind = *self.row_kinds.entry(number).or_insert_with(|| RowKind::of(types, number));
+        self.last_kind = Some((number, kind));
+        kind
     }
 
     /// The domain by its number, if it has a name.
