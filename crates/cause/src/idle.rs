@@ -74,7 +74,7 @@ impl GapCause {
     }
 }
 
-/// A part of a gap with one cause. Small, because there are as many as events.
+/// A part of a gap with one cause.
 #[derive(Debug, Clone, Copy)]
 pub struct Piece {
     pub interval: Interval,
@@ -104,7 +104,23 @@ struct GapIds {
     interval: Interval,
 }
 
-const _: () = assert!(size_of::<GapIds>() <= 24 && size_of::<Piece>() <= 32);
+/// A piece as it is kept.
+#[derive(Debug, Clone, Copy)]
+struct StoredPiece {
+    start: Timestamp,
+    /// `LONG` if it does not fit.
+    length: u32,
+    during: Option<EventId>,
+    gap: u32,
+    cause: GapCause,
+    host: Option<HostUse>,
+}
+
+/// The length of a piece that lasts longer than 32 bits of nanoseconds can say, which is 4.3 s.
+const LONG: u32 = u32::MAX;
+
+// There are as many as events.
+const _: () = assert!(size_of::<GapIds>() <= 24 && size_of::<StoredPiece>() <= 24);
 
 /// The gaps of devices, and the pieces that they are split into, each in the order of devices and times.
 #[derive(Debug)]
@@ -113,23 +129,43 @@ pub struct Gaps<'a> {
     /// The devices in order, each with the number of its first gap.
     devices: Vec<(u32, i32)>,
     gaps: Vec<GapIds>,
-    pieces: Vec<Piece>,
+    pieces: Vec<StoredPiece>,
+    /// The ends of long pieces, by their positions, in order.
+    long: Vec<(usize, Timestamp)>,
 }
 
 impl<'a> Gaps<'a> {
     /// No gaps of this trace.
     pub fn none(trace: &'a Trace) -> Self {
-        Self { trace, devices: Vec::new(), gaps: Vec::new(), pieces: Vec::new() }
+        Self { trace, devices: Vec::new(), gaps: Vec::new(), pieces: Vec::new(), long: Vec::new() }
     }
 
-    pub fn pieces(&self) -> &[Piece] {
-        &self.pieces
+    pub fn pieces(&self) -> impl Iterator<Item = Piece> {
+        self.pieces_in(0..self.pieces.len())
+    }
+
+    fn pieces_in(&self, places: Range<usize>) -> impl Iterator<Item = Piece> + Clone {
+        places.map(|place| self.piece(place))
+    }
+
+    /// One of the [`pieces`](Self::pieces), by its position.
+    pub fn piece(&self, place: usize) -> Piece {
+        let StoredPiece { start, length, during, gap, cause, host } = self.pieces[place];
+        let end = match length {
+            LONG => self.long[self.long.partition_point(|(long, _)| *long < place)].1,
+            length => start + Nanos::new(length.into()),
+        };
+        Piece { interval: Interval::new(start, end), cause, host, during, gap }
     }
 
     /// Each gap that has pieces, with its pieces.
-    pub fn iter(&self) -> impl Iterator<Item = (Gap<'a>, &[Piece])> {
-        let chunks = self.pieces.chunk_by(|a, b| a.gap == b.gap);
-        chunks.filter_map(|pieces| Some((self.gap_of(pieces.first()?), pieces)))
+    pub fn iter(&self) -> impl Iterator<Item = (Gap<'a>, impl Iterator<Item = Piece> + Clone)> {
+        let mut next = 0;
+        self.pieces.chunk_by(|a, b| a.gap == b.gap).map(move |pieces| {
+            let first = next;
+            next += pieces.len();
+            (self.gap_of(&self.piece(first)), self.pieces_in(first..next))
+        })
     }
 
     /// The gap that a piece is part of.
@@ -141,8 +177,8 @@ impl<'a> Gaps<'a> {
     }
 
     /// The pieces of one device.
-    pub fn of_device(&self, device: i32) -> impl Iterator<Item = &Piece> {
-        self.pieces.iter().filter(move |piece| self.device_of(piece) == device)
+    pub fn of_device(&self, device: i32) -> impl Iterator<Item = Piece> {
+        self.pieces().filter(move |piece| self.device_of(piece) == device)
     }
 
     fn device_of(&self, piece: &Piece) -> i32 {
@@ -160,8 +196,11 @@ impl<'a> Gaps<'a> {
         self.devices.extend(later.devices.iter().map(|(first, device)| (first + before, *device)));
         self.gaps.reserve_exact(later.gaps.len());
         self.gaps.extend(later.gaps);
+        let pieces = self.pieces.len();
+        self.long.extend(later.long.iter().map(|(place, end)| (place + pieces, *end)));
         self.pieces.reserve_exact(later.pieces.len());
-        self.pieces.extend(later.pieces.iter().map(|piece| Piece { gap: piece.gap + before, ..*piece }));
+        self.pieces
+            .extend(later.pieces.iter().map(|piece| StoredPiece { gap: piece.gap + before, ..*piece }));
     }
 
     /// Frees the memory that no gap uses.
@@ -176,12 +215,19 @@ impl<'a> Gaps<'a> {
             return;
         }
         let gap = u32::try_from(self.gaps.len().saturating_sub(1)).unwrap_or(u32::MAX);
-        let same =
-            |last: &&mut Piece| host.is_some() && (last.gap, last.host, last.during) == (gap, host, during);
-        match self.pieces.last_mut().filter(same) {
-            Some(last) => last.interval = last.interval.hull(interval),
-            None => self.pieces.push(Piece { interval, cause, host, during, gap }),
+        let same = |last: &StoredPiece| (last.gap, last.host, last.during) == (gap, host, during);
+        let mut interval = interval;
+        if host.is_some() && self.pieces.last().is_some_and(same) {
+            let last = self.pieces.len() - 1;
+            interval = interval.hull(self.piece(last).interval);
+            self.pieces.pop();
+            self.long.pop_if(|(place, _)| *place == last);
         }
+        let length = u32::try_from(interval.length().get()).unwrap_or(LONG);
+        if length == LONG {
+            self.long.push((self.pieces.len(), interval.end));
+        }
+        self.pieces.push(StoredPiece { start: interval.start, length, during, gap, cause, host });
     }
 }
 

@@ -76,10 +76,13 @@ pub(crate) struct Ids {
 }
 
 impl Ids {
+    #[inline]
     pub(crate) fn get(&self, row: usize) -> Option<u64> {
         let low = *self.low.values.get(row)?;
-        let id = u64::from(self.high_half(row)) << 32 | u64::from(low);
-        (id != u64::ABSENT).then_some(id)
+        match self.high.get(row) {
+            Some(&high) => Some(u64::from(high) << 32 | u64::from(low)).filter(|id| *id != u64::ABSENT),
+            None => Some(u64::from(low)).filter(|_| low != u32::ABSENT),
+        }
     }
 
     fn high_half(&self, row: usize) -> u32 {

@@ -121,8 +121,13 @@ impl Events {
         self.track.push(row.track.number());
         self.start.push(row.start);
         self.duration.push(row.duration);
-        self.set_correlation(row.correlation);
-        self.set_external(row.external);
+        // The columns of ids end before this event: there is nothing to set for none.
+        if row.correlation.is_some() {
+            self.set_correlation(row.correlation);
+        }
+        if row.external.is_some() {
+            self.set_external(row.external);
+        }
     }
 
     // The setters below apply to the event pushed last.
