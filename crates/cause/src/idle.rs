@@ -82,8 +82,8 @@ pub struct Piece {
     /// What the host did, if it is the cause, and the event that it was in.
     pub host: Option<HostUse>,
     pub during: Option<EventId>,
-    /// Its index in [`Gaps`].
-    gap: u32,
+    /// Its position among the pieces.
+    place: usize,
 }
 
 /// A gap in a device's work.
@@ -96,12 +96,11 @@ pub struct Gap<'a> {
     pub call: Option<Event<'a>>,
 }
 
-/// A gap without the trace. Small, because there are as many as events.
+/// A gap as it is kept: its pieces are all of it.
 #[derive(Debug, Clone, Copy)]
 struct GapIds {
     work: Option<EventId>,
     call: Option<EventId>,
-    interval: Interval,
 }
 
 /// A piece as it is kept.
@@ -120,7 +119,7 @@ struct StoredPiece {
 const LONG: u32 = u32::MAX;
 
 // There are as many as events.
-const _: () = assert!(size_of::<GapIds>() <= 24 && size_of::<StoredPiece>() <= 24);
+const _: () = assert!(size_of::<GapIds>() <= 8 && size_of::<StoredPiece>() <= 24);
 
 /// The gaps of devices, and the pieces that they are split into, each in the order of devices and times.
 #[derive(Debug)]
@@ -150,12 +149,12 @@ impl<'a> Gaps<'a> {
 
     /// One of the [`pieces`](Self::pieces), by its position.
     pub fn piece(&self, place: usize) -> Piece {
-        let StoredPiece { start, length, during, gap, cause, host } = self.pieces[place];
+        let StoredPiece { start, length, during, cause, host, .. } = self.pieces[place];
         let end = match length {
             LONG => self.long[self.long.partition_point(|(long, _)| *long < place)].1,
             length => start + Nanos::new(length.into()),
         };
-        Piece { interval: Interval::new(start, end), cause, host, during, gap }
+        Piece { interval: Interval::new(start, end), cause, host, during, place }
     }
 
     /// Each gap that has pieces, with its pieces.
@@ -170,19 +169,24 @@ impl<'a> Gaps<'a> {
 
     /// The gap that a piece is part of.
     pub fn gap_of(&self, piece: &Piece) -> Gap<'a> {
-        let GapIds { work, call, interval } = self.gaps[piece.gap as usize];
-        let device = self.device_of(piece);
+        let gap = self.pieces[piece.place].gap;
+        let GapIds { work, call } = self.gaps[gap as usize];
+        let is_same = |other: &&StoredPiece| other.gap == gap;
+        let (before, after) = self.pieces.split_at(piece.place);
+        let first = piece.place - before.iter().rev().take_while(is_same).count();
+        let last = piece.place + after.iter().skip(1).take_while(is_same).count();
+        let interval = self.piece(first).interval.hull(self.piece(last).interval);
         let event = |id| self.trace.event(id);
-        Gap { device, interval, work: work.map(event), call: call.map(event) }
+        Gap { device: self.device_of(gap), interval, work: work.map(event), call: call.map(event) }
     }
 
     /// The pieces of one device.
     pub fn of_device(&self, device: i32) -> impl Iterator<Item = Piece> {
-        self.pieces().filter(move |piece| self.device_of(piece) == device)
+        self.pieces().filter(move |piece| self.device_of(self.pieces[piece.place].gap) == device)
     }
 
-    fn device_of(&self, piece: &Piece) -> i32 {
-        let after = self.devices.partition_point(|(first, _)| *first <= piece.gap);
+    fn device_of(&self, gap: u32) -> i32 {
+        let after = self.devices.partition_point(|(first, _)| *first <= gap);
         after.checked_sub(1).map_or(0, |place| self.devices[place].1)
     }
 
@@ -201,6 +205,18 @@ impl<'a> Gaps<'a> {
         self.pieces.reserve_exact(later.pieces.len());
         self.pieces
             .extend(later.pieces.iter().map(|piece| StoredPiece { gap: piece.gap + before, ..*piece }));
+    }
+
+    /// Whether the pieces of the last gap follow each other from its start to its end.
+    fn last_gap_is(&self, interval: Interval) -> bool {
+        let gap = self.gaps.len().saturating_sub(1);
+        let own = self.pieces.iter().rev().take_while(|piece| piece.gap as usize == gap).count();
+        let mut at = interval.start;
+        self.pieces_in(self.pieces.len() - own..self.pieces.len()).all(|piece| {
+            let follows = piece.interval.start == at;
+            at = piece.interval.end;
+            follows
+        }) && at == interval.end
     }
 
     /// Frees the memory that no gap uses.
@@ -278,7 +294,7 @@ pub fn causes<'a>(terms: Terms<'_, 'a>, device: i32, gaps: &IntervalSet, part: R
         }
         let call = work(awaited).and_then(call_of);
         let ended_by = work(next).map(|one| graph.work[one].event);
-        all.gaps.push(GapIds { work: ended_by, call: call.map(|call| call.id()), interval });
+        all.gaps.push(GapIds { work: ended_by, call: call.map(|call| call.id()) });
         match (launched.and_then(call_of), call) {
             (Some(before), Some(call)) if launches.ran_unseen(&before, &call) => {
                 all.add(interval, GapCause::Unexplained, None, None);
@@ -293,6 +309,7 @@ pub fn causes<'a>(terms: Terms<'_, 'a>, device: i32, gaps: &IntervalSet, part: R
                 idle_since.map_or(interval.start, Timestamp::from_nanos),
             ),
         }
+        debug_assert!(all.last_gap_is(interval), "the pieces of a gap are all of it");
     }
     all
 }

@@ -7,7 +7,7 @@ use std::num::NonZeroU32;
 
 use crate::hash::HashMap;
 use crate::model::collective::Collective;
-use crate::model::column::{Absent as _, Durations, Ids, Numbers, Trailing};
+use crate::model::column::{Absent as _, Durations, Ids, Numbers, SmallNumbers, Trailing};
 use crate::model::copy_operator::CopyOperator;
 use crate::model::kind::EventKind;
 use crate::model::launch::Launch;
@@ -63,7 +63,7 @@ pub(crate) struct Row {
 pub(crate) struct Events {
     pub(crate) kind: Vec<EventKind>,
     name: Numbers,
-    track: Numbers,
+    track: SmallNumbers,
     pub(crate) start: Vec<Timestamp>,
     pub(crate) duration: Durations,
     pub(crate) correlation: Ids,
