@@ -134,9 +134,15 @@ pub struct Gaps<'a> {
 }
 
 impl<'a> Gaps<'a> {
-    /// No gaps of this trace.
-    pub fn none(trace: &'a Trace) -> Self {
-        Self { trace, devices: Vec::new(), gaps: Vec::new(), pieces: Vec::new(), long: Vec::new() }
+    /// No gaps of this trace, with room for this many.
+    pub fn with_room(trace: &'a Trace, gaps: usize) -> Self {
+        Self {
+            trace,
+            devices: Vec::new(),
+            gaps: Vec::with_capacity(gaps),
+            pieces: Vec::with_capacity(gaps + gaps / 8),
+            long: Vec::new(),
+        }
     }
 
     pub fn pieces(&self) -> impl Iterator<Item = Piece> {
@@ -192,17 +198,11 @@ impl<'a> Gaps<'a> {
 
     /// Adds gaps that follow these.
     pub fn append(&mut self, later: Self) {
-        if self.gaps.is_empty() {
-            *self = later;
-            return;
-        }
         let before = u32::try_from(self.gaps.len()).unwrap_or(u32::MAX);
         self.devices.extend(later.devices.iter().map(|(first, device)| (first + before, *device)));
-        self.gaps.reserve_exact(later.gaps.len());
         self.gaps.extend(later.gaps);
         let pieces = self.pieces.len();
         self.long.extend(later.long.iter().map(|(place, end)| (place + pieces, *end)));
-        self.pieces.reserve_exact(later.pieces.len());
         self.pieces
             .extend(later.pieces.iter().map(|piece| StoredPiece { gap: piece.gap + before, ..*piece }));
     }
@@ -259,13 +259,9 @@ pub struct Terms<'t, 'a> {
 
 /// The causes of some of one device's gaps, given by their positions in `gaps`: parts can be computed at the same time.
 pub fn causes<'a>(terms: Terms<'_, 'a>, device: i32, gaps: &IntervalSet, part: Range<usize>) -> Gaps<'a> {
-    let mut all = Gaps::none(terms.host.trace());
-    all.devices.push((0, device));
     let count = part.end.min(gaps.count()).saturating_sub(part.start);
-    // The first part has room for the others.
-    let room = if part.start == 0 { gaps.count() } else { count };
-    all.gaps.reserve_exact(room);
-    all.pieces.reserve_exact(room + room / 8);
+    let mut all = Gaps::with_room(terms.host.trace(), count);
+    all.devices.push((0, device));
     let Terms { graph, host, launches, thread } = terms;
     let trace = host.trace();
     let order = graph.in_order(device);

@@ -108,8 +108,7 @@ impl Records {
             by_id.extend(event.correlation().map(|_| Work { event: event.id(), calls: 0 }));
         }
         let Some(span) = span else { return Self::default() };
-        // Work of several streams is far from sorted: each comparison would look up two ids.
-        by_id.sort_by_cached_key(|work| trace.event(work.event).correlation());
+        by_id.sort_by_key(|work| trace.event(work.event).correlation());
         let mut records = Self::default();
         records.clocks.gpu_span = span.length();
         let kinds: Vec<(Call, bool)> =

@@ -49,7 +49,9 @@ pub(crate) fn gaps<'a>(
 ) -> Gaps<'a> {
     let launches = GraphLaunches::of(host.trace());
     let terms = idle::Terms { graph, host, launches: &launches, thread };
-    let mut all = Gaps::none(host.trace());
+    // There is at most one gap after each time the device is busy, and one before.
+    let room = timelines.iter().map(|line| line.busy.count() + 1).sum();
+    let mut all = Gaps::with_room(host.trace(), room);
     for line in timelines {
         let gaps = line.gaps();
         let middle = gaps.count() / 2;
@@ -168,9 +170,8 @@ pub(crate) fn idle_around_ms(gaps: &Gaps<'_>, causes: &[GapCause], calls: &CallT
 /// Idle time while the thread that ended the gap was inside these calls.
 pub(crate) fn idle_inside_ms(gaps: &Gaps<'_>, calls: &CallTimes) -> f64 {
     // The pieces of a gap are all of it.
-    let inside = |gap: Gap<'_>| {
-        times_of(&gap, calls).map_or(Nanos::ZERO, |calls| calls.length_within(gap.interval))
-    };
+    let inside =
+        |gap: Gap<'_>| times_of(&gap, calls).map_or(Nanos::ZERO, |calls| calls.length_within(gap.interval));
     gaps.iter().map(|(gap, _)| inside(gap)).sum::<Nanos>().as_millis()
 }
 

@@ -275,7 +275,9 @@ impl Row<'_> {
             Value::Text(from, until) => {
                 // Text is mostly sound: to find that out is faster than to look for damage.
                 let bytes = self.bytes(from, until);
-                Some(std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed))
+                Some(
+                    std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed),
+                )
             }
             Value::Integer(number) => Some(number.to_string().into()),
             _ => None,
