@@ -365,3 +365,39 @@ fn cause_of(what: HostUse) -> GapCause {
 pub fn around_start(gap: Interval) -> Interval {
     Interval::new(gap.start + Nanos::new(-BEFORE_IDLE), gap.start + Nanos::new(AFTER_IDLE).min(gap.length()))
 }
+
+#[cfg(test)]
+mod tests {
+    use busbound_trace::TraceBuilder;
+
+    use super::*;
+
+    #[test]
+    fn pieces_of_any_length_come_back_also_joined_and_after_appending() {
+        const SECOND: i64 = 1_000_000_000;
+        let trace = TraceBuilder::default().finish();
+        let part = |start: i64| {
+            let mut gaps = Gaps::with_room(&trace, 1);
+            let add = |gaps: &mut Gaps<'_>, from: i64, until: i64, cause, host| {
+                gaps.add((start + from * SECOND..start + until * SECOND).into(), cause, host, None);
+            };
+            gaps.devices.push((0, 0));
+            gaps.gaps.push(GapIds { work: None, call: None });
+            add(&mut gaps, 0, 3, GapCause::Host, Some(HostUse::Python));
+            add(&mut gaps, 3, 9, GapCause::Host, Some(HostUse::Python));
+            add(&mut gaps, 9, 10, GapCause::Queued, None);
+            add(&mut gaps, 10, 20, GapCause::Queued, None);
+            assert!(gaps.last_gap_is((start..start + 20 * SECOND).into()));
+            gaps
+        };
+        let mut all = part(0);
+        all.append(part(100 * SECOND));
+        let found: Vec<(i64, i64)> = all
+            .pieces()
+            .map(|piece| (piece.interval.start.as_nanos() / SECOND, piece.interval.length().get() / SECOND))
+            .collect();
+        assert_eq!(found, [(0, 9), (9, 1), (10, 10), (100, 9), (109, 1), (110, 10)]);
+        let gaps: Vec<i64> = all.iter().map(|(gap, _)| gap.interval.length().get() / SECOND).collect();
+        assert_eq!(gaps, [20, 20]);
+    }
+}

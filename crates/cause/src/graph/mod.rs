@@ -12,6 +12,7 @@ mod silent_waits;
 mod stream_waits;
 mod thread_waits;
 mod timing;
+mod waits;
 
 use std::num::NonZeroU32;
 use std::ops::Range;
@@ -27,6 +28,8 @@ use crate::host_memory::{HostBytes, HostMemory};
 pub use build::is_matrix_kernel;
 pub use rule::{Confidence, Rule};
 pub use thread_waits::waited_for_thread;
+pub use waits::Wait;
+use waits::Waits;
 
 pub type WorkId = usize;
 pub type CallId = usize;
@@ -109,15 +112,6 @@ pub struct WorkNode {
     call: Option<NodeId>,
 }
 
-/// Work on other streams that work waited for: mostly none. [`Graph::waits_of`] has them.
-#[derive(Debug, Clone, Copy)]
-enum Waits {
-    None,
-    One(Wait),
-    /// The position in the list of the graph.
-    Several(u32),
-}
-
 /// A call that issues work or waits for it.
 #[derive(Debug, Clone)]
 pub struct CallNode {
@@ -171,23 +165,6 @@ pub struct StepMarks {
     pub starts: Vec<Timestamp>,
     /// The thread that marks them, with the end of each step and its annotation; `None` if nothing marks them.
     pub ends: Option<(TrackId, Vec<(Timestamp, EventId)>)>,
-}
-
-/// An edge from the end of device work to the call or work that waited for it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Wait {
-    on: NodeId,
-    pub rule: Rule,
-}
-
-impl Wait {
-    fn new(on: WorkId, rule: Rule) -> Self {
-        Self { on: NodeId::of(on), rule }
-    }
-
-    pub fn on(self) -> WorkId {
-        self.on.get()
-    }
 }
 
 /// A call that waits.
@@ -395,15 +372,6 @@ impl Graph {
         }
     }
 
-    /// Work on other streams that the work waited for.
-    pub fn waits_of(&self, work: WorkId) -> &[Wait] {
-        match &self.work[work].waits {
-            Waits::None => &[],
-            Waits::One(wait) => std::slice::from_ref(wait),
-            Waits::Several(several) => &self.several_waits[*several as usize],
-        }
-    }
-
     /// The call on another thread that a call's thread waited for.
     pub fn after(&self, call: CallId) -> Option<CallId> {
         self.after.get(call).copied().flatten().map(NodeId::get)
@@ -442,27 +410,6 @@ impl Graph {
         order.extend(streams().flatten().map(NodeId::of));
         order.sort_by_key(|work| self.work[work.get()].start);
         order
-    }
-
-    /// Adds an edge, unless it exists or would go backward in time.
-    fn add_wait(&mut self, work: WorkId, on: WorkId, rule: Rule) -> bool {
-        // Work never waits for work that started at the same time or later: waits must not form a cycle.
-        if self.work[on].start >= self.work[work].start {
-            return false;
-        }
-        if self.waits_of(work).iter().any(|known| known.on() == on) {
-            return true;
-        }
-        let wait = Wait::new(on, rule);
-        match self.work[work].waits {
-            Waits::None => self.work[work].waits = Waits::One(wait),
-            Waits::One(first) => {
-                self.work[work].waits = Waits::Several(self.several_waits.len() as u32);
-                self.several_waits.push(vec![first, wait]);
-            }
-            Waits::Several(several) => self.several_waits[several as usize].push(wait),
-        }
-        true
     }
 }
 

@@ -284,3 +284,33 @@ impl Row<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers_of_every_size_keep_their_sign() {
+        for size in [1, 2, 3, 4, 6, 8] {
+            for number in [0, 1, -1, i64::MIN >> (64 - 8 * size), i64::MAX >> (64 - 8 * size)] {
+                let stored = &number.to_be_bytes()[8 - size..];
+                assert_eq!(integer(stored, 0), number);
+                // With other bytes before it.
+                let record = [&[0xff, 0x7f, 0xff, 0x7f, 0xff, 0x7f, 0xff, 0x7f], stored].concat();
+                assert_eq!(integer(&record, 8), number);
+            }
+        }
+    }
+
+    #[test]
+    fn types_that_sqlite_reserves_are_not_read() {
+        for (kind, bytes) in
+            [(0, Some(0)), (5, Some(6)), (9, Some(0)), (10, None), (11, None), (13, Some(0)), (127, Some(57))]
+        {
+            assert_eq!(next_type(&mut &[kind][..]).map(|(_, bytes)| bytes), bytes, "{kind}");
+        }
+        // More than one byte: text of a hundred bytes.
+        assert_eq!(next_type(&mut &[0x81, 0x55][..]), Some((213, 100)));
+        assert_eq!(next_type(&mut &[][..]), None);
+    }
+}
