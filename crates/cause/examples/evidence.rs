@@ -61,7 +61,7 @@ fn device(graph: &Graph, samples: &mut Samples) {
     for (id, work) in graph.work.iter().enumerate() {
         let issued = graph.issued_at(id);
         let before = graph.before(id).map(|before| graph.work[before].end);
-        let waits = work.waits.iter().filter(|wait| wait.rule == Rule::RecordedStreamWait);
+        let waits = graph.waits_of(id).iter().filter(|wait| wait.rule == Rule::RecordedStreamWait);
         let awaited = waits.map(|wait| graph.work[wait.on()].end).max();
         match (issued, before, awaited) {
             (Some(issued), before, Some(awaited))

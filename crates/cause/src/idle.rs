@@ -74,7 +74,7 @@ impl GapCause {
     }
 }
 
-/// A part of a gap with one cause. Small, because there are as many as events.
+/// A part of a gap with one cause.
 #[derive(Debug, Clone, Copy)]
 pub struct Piece {
     pub interval: Interval,
@@ -82,8 +82,8 @@ pub struct Piece {
     /// What the host did, if it is the cause, and the event that it was in.
     pub host: Option<HostUse>,
     pub during: Option<EventId>,
-    /// Its index in [`Gaps`].
-    gap: u32,
+    /// Its position among the pieces.
+    place: usize,
 }
 
 /// A gap in a device's work.
@@ -96,15 +96,30 @@ pub struct Gap<'a> {
     pub call: Option<Event<'a>>,
 }
 
-/// A gap without the trace. Small, because there are as many as events.
+/// A gap as it is kept: its pieces are all of it.
 #[derive(Debug, Clone, Copy)]
 struct GapIds {
     work: Option<EventId>,
     call: Option<EventId>,
-    interval: Interval,
 }
 
-const _: () = assert!(size_of::<GapIds>() <= 24 && size_of::<Piece>() <= 32);
+/// A piece as it is kept.
+#[derive(Debug, Clone, Copy)]
+struct StoredPiece {
+    start: Timestamp,
+    /// `LONG` if it does not fit.
+    length: u32,
+    during: Option<EventId>,
+    gap: u32,
+    cause: GapCause,
+    host: Option<HostUse>,
+}
+
+/// The length of a piece that lasts longer than 32 bits of nanoseconds can say, which is 4.3 s.
+const LONG: u32 = u32::MAX;
+
+// There are as many as events.
+const _: () = assert!(size_of::<GapIds>() <= 8 && size_of::<StoredPiece>() <= 24);
 
 /// The gaps of devices, and the pieces that they are split into, each in the order of devices and times.
 #[derive(Debug)]
@@ -113,55 +128,95 @@ pub struct Gaps<'a> {
     /// The devices in order, each with the number of its first gap.
     devices: Vec<(u32, i32)>,
     gaps: Vec<GapIds>,
-    pieces: Vec<Piece>,
+    pieces: Vec<StoredPiece>,
+    /// The ends of long pieces, by their positions, in order.
+    long: Vec<(usize, Timestamp)>,
 }
 
 impl<'a> Gaps<'a> {
-    /// No gaps of this trace.
-    pub fn none(trace: &'a Trace) -> Self {
-        Self { trace, devices: Vec::new(), gaps: Vec::new(), pieces: Vec::new() }
+    /// No gaps of this trace, with room for this many.
+    pub fn with_room(trace: &'a Trace, gaps: usize) -> Self {
+        Self {
+            trace,
+            devices: Vec::new(),
+            gaps: Vec::with_capacity(gaps),
+            pieces: Vec::with_capacity(gaps + gaps / 8),
+            long: Vec::new(),
+        }
     }
 
-    pub fn pieces(&self) -> &[Piece] {
-        &self.pieces
+    pub fn pieces(&self) -> impl Iterator<Item = Piece> {
+        self.pieces_in(0..self.pieces.len())
+    }
+
+    fn pieces_in(&self, places: Range<usize>) -> impl Iterator<Item = Piece> + Clone {
+        places.map(|place| self.piece(place))
+    }
+
+    /// One of the [`pieces`](Self::pieces), by its position.
+    pub fn piece(&self, place: usize) -> Piece {
+        let StoredPiece { start, length, during, cause, host, .. } = self.pieces[place];
+        let end = match length {
+            LONG => self.long[self.long.partition_point(|(long, _)| *long < place)].1,
+            length => start + Nanos::new(length.into()),
+        };
+        Piece { interval: Interval::new(start, end), cause, host, during, place }
     }
 
     /// Each gap that has pieces, with its pieces.
-    pub fn iter(&self) -> impl Iterator<Item = (Gap<'a>, &[Piece])> {
-        let chunks = self.pieces.chunk_by(|a, b| a.gap == b.gap);
-        chunks.filter_map(|pieces| Some((self.gap_of(pieces.first()?), pieces)))
+    pub fn iter(&self) -> impl Iterator<Item = (Gap<'a>, impl Iterator<Item = Piece> + Clone)> {
+        let mut next = 0;
+        self.pieces.chunk_by(|a, b| a.gap == b.gap).map(move |pieces| {
+            let first = next;
+            next += pieces.len();
+            (self.gap_of(&self.piece(first)), self.pieces_in(first..next))
+        })
     }
 
     /// The gap that a piece is part of.
     pub fn gap_of(&self, piece: &Piece) -> Gap<'a> {
-        let GapIds { work, call, interval } = self.gaps[piece.gap as usize];
-        let device = self.device_of(piece);
+        let gap = self.pieces[piece.place].gap;
+        let GapIds { work, call } = self.gaps[gap as usize];
+        let is_same = |other: &&StoredPiece| other.gap == gap;
+        let (before, after) = self.pieces.split_at(piece.place);
+        let first = piece.place - before.iter().rev().take_while(is_same).count();
+        let last = piece.place + after.iter().skip(1).take_while(is_same).count();
+        let interval = self.piece(first).interval.hull(self.piece(last).interval);
         let event = |id| self.trace.event(id);
-        Gap { device, interval, work: work.map(event), call: call.map(event) }
+        Gap { device: self.device_of(gap), interval, work: work.map(event), call: call.map(event) }
     }
 
     /// The pieces of one device.
-    pub fn of_device(&self, device: i32) -> impl Iterator<Item = &Piece> {
-        self.pieces.iter().filter(move |piece| self.device_of(piece) == device)
+    pub fn of_device(&self, device: i32) -> impl Iterator<Item = Piece> {
+        self.pieces().filter(move |piece| self.device_of(self.pieces[piece.place].gap) == device)
     }
 
-    fn device_of(&self, piece: &Piece) -> i32 {
-        let after = self.devices.partition_point(|(first, _)| *first <= piece.gap);
+    fn device_of(&self, gap: u32) -> i32 {
+        let after = self.devices.partition_point(|(first, _)| *first <= gap);
         after.checked_sub(1).map_or(0, |place| self.devices[place].1)
     }
 
     /// Adds gaps that follow these.
     pub fn append(&mut self, later: Self) {
-        if self.gaps.is_empty() {
-            *self = later;
-            return;
-        }
         let before = u32::try_from(self.gaps.len()).unwrap_or(u32::MAX);
         self.devices.extend(later.devices.iter().map(|(first, device)| (first + before, *device)));
-        self.gaps.reserve_exact(later.gaps.len());
         self.gaps.extend(later.gaps);
-        self.pieces.reserve_exact(later.pieces.len());
-        self.pieces.extend(later.pieces.iter().map(|piece| Piece { gap: piece.gap + before, ..*piece }));
+        let pieces = self.pieces.len();
+        self.long.extend(later.long.iter().map(|(place, end)| (place + pieces, *end)));
+        self.pieces
+            .extend(later.pieces.iter().map(|piece| StoredPiece { gap: piece.gap + before, ..*piece }));
+    }
+
+    /// Whether the pieces of the last gap follow each other from its start to its end.
+    fn last_gap_is(&self, interval: Interval) -> bool {
+        let gap = self.gaps.len().saturating_sub(1);
+        let own = self.pieces.iter().rev().take_while(|piece| piece.gap as usize == gap).count();
+        let mut at = interval.start;
+        self.pieces_in(self.pieces.len() - own..self.pieces.len()).all(|piece| {
+            let follows = piece.interval.start == at;
+            at = piece.interval.end;
+            follows
+        }) && at == interval.end
     }
 
     /// Frees the memory that no gap uses.
@@ -176,12 +231,19 @@ impl<'a> Gaps<'a> {
             return;
         }
         let gap = u32::try_from(self.gaps.len().saturating_sub(1)).unwrap_or(u32::MAX);
-        let same =
-            |last: &&mut Piece| host.is_some() && (last.gap, last.host, last.during) == (gap, host, during);
-        match self.pieces.last_mut().filter(same) {
-            Some(last) => last.interval = last.interval.hull(interval),
-            None => self.pieces.push(Piece { interval, cause, host, during, gap }),
+        let same = |last: &StoredPiece| (last.gap, last.host, last.during) == (gap, host, during);
+        let mut interval = interval;
+        if host.is_some() && self.pieces.last().is_some_and(same) {
+            let last = self.pieces.len() - 1;
+            interval = interval.hull(self.piece(last).interval);
+            self.pieces.pop();
+            self.long.pop_if(|(place, _)| *place == last);
         }
+        let length = u32::try_from(interval.length().get()).unwrap_or(LONG);
+        if length == LONG {
+            self.long.push((self.pieces.len(), interval.end));
+        }
+        self.pieces.push(StoredPiece { start: interval.start, length, during, gap, cause, host });
     }
 }
 
@@ -197,13 +259,9 @@ pub struct Terms<'t, 'a> {
 
 /// The causes of some of one device's gaps, given by their positions in `gaps`: parts can be computed at the same time.
 pub fn causes<'a>(terms: Terms<'_, 'a>, device: i32, gaps: &IntervalSet, part: Range<usize>) -> Gaps<'a> {
-    let mut all = Gaps::none(terms.host.trace());
-    all.devices.push((0, device));
     let count = part.end.min(gaps.count()).saturating_sub(part.start);
-    // The first part has room for the others.
-    let room = if part.start == 0 { gaps.count() } else { count };
-    all.gaps.reserve_exact(room);
-    all.pieces.reserve_exact(room + room / 8);
+    let mut all = Gaps::with_room(terms.host.trace(), count);
+    all.devices.push((0, device));
     let Terms { graph, host, launches, thread } = terms;
     let trace = host.trace();
     let order = graph.in_order(device);
@@ -232,7 +290,7 @@ pub fn causes<'a>(terms: Terms<'_, 'a>, device: i32, gaps: &IntervalSet, part: R
         }
         let call = work(awaited).and_then(call_of);
         let ended_by = work(next).map(|one| graph.work[one].event);
-        all.gaps.push(GapIds { work: ended_by, call: call.map(|call| call.id()), interval });
+        all.gaps.push(GapIds { work: ended_by, call: call.map(|call| call.id()) });
         match (launched.and_then(call_of), call) {
             (Some(before), Some(call)) if launches.ran_unseen(&before, &call) => {
                 all.add(interval, GapCause::Unexplained, None, None);
@@ -247,6 +305,7 @@ pub fn causes<'a>(terms: Terms<'_, 'a>, device: i32, gaps: &IntervalSet, part: R
                 idle_since.map_or(interval.start, Timestamp::from_nanos),
             ),
         }
+        debug_assert!(all.last_gap_is(interval), "the pieces of a gap are all of it");
     }
     all
 }
@@ -305,4 +364,40 @@ fn cause_of(what: HostUse) -> GapCause {
 /// The time around the moment the device became idle: a host wait that ends here was waiting for the device.
 pub fn around_start(gap: Interval) -> Interval {
     Interval::new(gap.start + Nanos::new(-BEFORE_IDLE), gap.start + Nanos::new(AFTER_IDLE).min(gap.length()))
+}
+
+#[cfg(test)]
+mod tests {
+    use busbound_trace::TraceBuilder;
+
+    use super::*;
+
+    #[test]
+    fn pieces_of_any_length_come_back_also_joined_and_after_appending() {
+        const SECOND: i64 = 1_000_000_000;
+        let trace = TraceBuilder::default().finish();
+        let part = |start: i64| {
+            let mut gaps = Gaps::with_room(&trace, 1);
+            let add = |gaps: &mut Gaps<'_>, from: i64, until: i64, cause, host| {
+                gaps.add((start + from * SECOND..start + until * SECOND).into(), cause, host, None);
+            };
+            gaps.devices.push((0, 0));
+            gaps.gaps.push(GapIds { work: None, call: None });
+            add(&mut gaps, 0, 3, GapCause::Host, Some(HostUse::Python));
+            add(&mut gaps, 3, 9, GapCause::Host, Some(HostUse::Python));
+            add(&mut gaps, 9, 10, GapCause::Queued, None);
+            add(&mut gaps, 10, 20, GapCause::Queued, None);
+            assert!(gaps.last_gap_is((start..start + 20 * SECOND).into()));
+            gaps
+        };
+        let mut all = part(0);
+        all.append(part(100 * SECOND));
+        let found: Vec<(i64, i64)> = all
+            .pieces()
+            .map(|piece| (piece.interval.start.as_nanos() / SECOND, piece.interval.length().get() / SECOND))
+            .collect();
+        assert_eq!(found, [(0, 9), (9, 1), (10, 10), (100, 9), (109, 1), (110, 10)]);
+        let gaps: Vec<i64> = all.iter().map(|(gap, _)| gap.interval.length().get() / SECOND).collect();
+        assert_eq!(gaps, [20, 20]);
+    }
 }

@@ -290,7 +290,7 @@ impl<'f, 'a> Walk<'f, 'a> {
             let at = if call.end <= node.start { call.end } else { graph.begun(id) };
             take(at, Source::Call(id), Rule::Correlation);
         }
-        for wait in &node.waits {
+        for wait in graph.waits_of(work) {
             take(graph.work[wait.on()].end.min(node.start), Source::Work(wait.on()), wait.rule);
         }
         best

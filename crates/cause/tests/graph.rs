@@ -53,10 +53,10 @@ fn work_waits_for_its_call_its_stream_and_its_event() {
     assert_eq!(graph.calls.len(), 3);
     let (first, second) = (&graph.work[0], &graph.work[1]);
     assert_eq!((first.call(), second.call()), (Some(0), Some(1)));
-    assert!(first.waits.is_empty());
-    assert_eq!(second.waits.len(), 1);
-    assert_eq!((second.waits[0].on(), second.waits[0].rule), (0, Rule::EndedBeforeWait));
-    assert_eq!(second.waits[0].rule.confidence(), Confidence::Likely);
+    assert!(graph.waits_of(0).is_empty());
+    let [wait] = *graph.waits_of(1) else { panic!("{:?}", graph.waits_of(1)) };
+    assert_eq!((wait.on(), wait.rule), (0, Rule::EndedBeforeWait));
+    assert_eq!(wait.rule.confidence(), Confidence::Likely);
     assert_eq!(graph.action(2), HostAction::Wait { awaited: Awaited::Device(0), copy: None });
     assert_eq!(graph.released_by(2).map(|wait| (wait.on(), wait.rule)), Some((1, Rule::DeviceSync)));
 }
@@ -139,7 +139,7 @@ fn every_edge_of_real_traces_goes_forward_in_time() {
         let graph = graph(&trace);
         assert!(!graph.work.is_empty(), "{name}");
         for (id, work) in graph.work.iter().enumerate() {
-            assert!(work.waits.iter().all(|wait| graph.work[wait.on()].start < work.start), "{name}");
+            assert!(graph.waits_of(id).iter().all(|wait| graph.work[wait.on()].start < work.start), "{name}");
             assert!(work.call().is_none_or(|call| graph.issued_by(call).any(|issued| issued == id)));
             assert!(graph.streams[graph.stream_of(id)].work.contains(&id));
         }

@@ -244,21 +244,21 @@ fn gaps(analyzed: &AnalysisScope<'_, '_>) -> Vec<GapItem> {
         }
     };
     let mut gaps: Vec<GapItem> =
-        facts.gaps.pieces().iter().map(|piece| of(facts, piece, piece.interval, true)).collect();
+        facts.gaps.pieces().map(|piece| of(facts, &piece, piece.interval, true)).collect();
     if !analyzed.is_part {
         return gaps;
     }
     let mut known: BTreeMap<i32, Vec<Interval>> = BTreeMap::new();
     for piece in facts.gaps.pieces() {
-        known.entry(facts.gaps.gap_of(piece).device).or_default().push(piece.interval);
+        known.entry(facts.gaps.gap_of(&piece).device).or_default().push(piece.interval);
     }
     let known: BTreeMap<i32, IntervalSet> =
         known.into_iter().map(|(device, times)| (device, IntervalSet::from_unsorted(times))).collect();
     let nothing = IntervalSet::default();
     for piece in whole.gaps.pieces() {
-        let known = known.get(&whole.gaps.gap_of(piece).device).unwrap_or(&nothing);
+        let known = known.get(&whole.gaps.gap_of(&piece).device).unwrap_or(&nothing);
         let rest = IntervalSet::from_unsorted([piece.interval]).difference(&known.within(piece.interval));
-        gaps.extend(rest.iter().map(|interval| of(whole, piece, interval, false)));
+        gaps.extend(rest.iter().map(|interval| of(whole, &piece, interval, false)));
     }
     gaps.sort_by_key(|gap| (gap.device, gap.start));
     gaps

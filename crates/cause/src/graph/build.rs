@@ -9,9 +9,9 @@ use busbound_trace::{
 
 use super::builder::Builder;
 use super::{
-    Activity, Awaited, CallAction, CallId, CallNode, Graph, HostTime, HostWait, NodeId, Part, StepMarks,
-    Stream, Thread, WaitId, WorkId, WorkKind, WorkNode, host_waits, shapes_streams, silent_waits,
-    stream_waits, thread_waits, timing,
+    Activity, Awaited, CallAction, CallId, CallNode, Graph, HostTime, HostWait, NodeId, Part, SeveralId,
+    StepMarks, Stream, Thread, WaitId, Waits, WorkId, WorkKind, WorkNode, host_waits, shapes_streams,
+    silent_waits, stream_waits, thread_waits, timing,
 };
 use crate::Time;
 use crate::few::Few;
@@ -74,7 +74,7 @@ impl Builder<'_> {
                     kind,
                     start: event.start().as_nanos(),
                     end: event.end().as_nanos(),
-                    waits: Few::default(),
+                    waits: Waits::None,
                     call: None,
                 });
                 if let Some(call) = self.activity.host.call_behind(&event) {
@@ -111,7 +111,6 @@ impl Builder<'_> {
 
     /// Adds calls that issue work or wait, per thread, and the ends of steps.
     fn add_calls(&mut self, issued: &[Issued], steps: &StepMarks) {
-        self.graph.issued.reserve_exact(issued.len());
         let waits = self.activity.host.synchronizations().len();
         self.graph.calls.reserve_exact(issued.len() + waits + steps.starts.len());
         for track in self.activity.trace.threads() {
@@ -166,11 +165,15 @@ impl Builder<'_> {
                 let is_unpacking = is_unpacking(self, copy.get(), event);
                 Some(CallAction::IssueBlocking { copy, is_synchronous, is_unpacking })
             }
+            [(_, work)] => {
+                Some(CallAction::Issue { work, is_unpacking: is_unpacking(self, work.get(), event) })
+            }
             ref all => {
-                let part = Part::next(self.graph.issued.len(), all.len());
-                self.graph.issued.extend(all.iter().map(|(_, work)| *work));
                 let is_unpacking = all.iter().any(|(_, copy)| is_unpacking(self, copy.get(), event));
-                Some(CallAction::Issue { work: part, is_unpacking })
+                let work = SeveralId(self.graph.several.len() as u32);
+                self.graph.several.push(Part::next(self.graph.issued.len(), all.len()));
+                self.graph.issued.extend(all.iter().map(|(_, work)| *work));
+                Some(CallAction::IssueSeveral { work, is_unpacking })
             }
         }
     }
@@ -215,14 +218,16 @@ impl<'s> ThreadNodes<'s> {
     }
 
     fn add(&mut self, builder: &mut Builder<'_>, event: EventId, interval: Interval, action: CallAction) {
-        let mut since = std::mem::take(&mut self.since);
-        since.uses = self.uses_until(builder.activity.host, interval.start);
+        let HostTime { operators, calls, frames, .. } = std::mem::take(&mut self.since);
         builder.graph.calls.push(CallNode {
             event,
             start: interval.start.as_nanos(),
             end: interval.end.as_nanos(),
             action,
-            since,
+            uses: self.uses_until(builder.activity.host, interval.start),
+            operators,
+            calls,
+            frames,
         });
         self.ended = self.ended.max(Some(interval.end));
         let graph = &mut builder.graph;

@@ -30,7 +30,10 @@ pub(super) fn resolve(builder: &mut Builder<'_>) {
                 let released_by = on.map(|on| Wait::new(on, rule));
                 builder.graph.awaited[wait as usize] = HostWait { awaited, copy, released_by };
             }
-            CallAction::IssueBlocking { .. } | CallAction::Issue { .. } | CallAction::EndStep => {}
+            CallAction::IssueBlocking { .. }
+            | CallAction::Issue { .. }
+            | CallAction::IssueSeveral { .. }
+            | CallAction::EndStep => {}
         }
     }
 }
@@ -124,11 +127,8 @@ fn copy_before(builder: &Builder<'_>, call: CallId) -> Option<WorkId> {
     let before = graph.call_before(call)?;
     let copy = match graph.calls[before].action {
         CallAction::IssueBlocking { copy, .. } => copy.get(),
-        CallAction::Issue { work, .. } => match graph.issued[work.range()] {
-            [copy] if graph.work[copy.get()].kind.bus().is_some() => copy.get(),
-            _ => return None,
-        },
-        CallAction::Wait(_) | CallAction::EndStep => return None,
+        CallAction::Issue { work, .. } if graph.work[work.get()].kind.bus().is_some() => work.get(),
+        _ => return None,
     };
     let (copying, waiting) = (&graph.calls[before], node);
     let track = builder.activity.trace.track(graph.threads[graph.thread_of(call)].track);

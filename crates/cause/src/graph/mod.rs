@@ -12,6 +12,7 @@ mod silent_waits;
 mod stream_waits;
 mod thread_waits;
 mod timing;
+mod waits;
 
 use std::num::NonZeroU32;
 use std::ops::Range;
@@ -27,6 +28,8 @@ use crate::host_memory::{HostBytes, HostMemory};
 pub use build::is_matrix_kernel;
 pub use rule::{Confidence, Rule};
 pub use thread_waits::waited_for_thread;
+pub use waits::Wait;
+use waits::Waits;
 
 pub type WorkId = usize;
 pub type CallId = usize;
@@ -47,7 +50,7 @@ impl NodeId {
 }
 
 // Traces have millions of nodes.
-const _: () = assert!(size_of::<WorkNode>() <= 56 && size_of::<CallNode>() <= 64);
+const _: () = assert!(size_of::<WorkNode>() <= 48 && size_of::<CallNode>() <= 56);
 
 /// The dependencies of a trace.
 #[derive(Debug, Clone, Default)]
@@ -58,8 +61,12 @@ pub struct Graph {
     /// Calls that issue work or wait for it, grouped by thread, sorted by start.
     pub calls: Vec<CallNode>,
     pub threads: Vec<Thread>,
-    /// What calls issue, by call.
+    /// What calls issue that issue more than one.
     issued: Vec<NodeId>,
+    /// What each call of those issues.
+    several: Vec<Part>,
+    /// What work waits for that waits for more than one.
+    several_waits: Vec<Vec<Wait>>,
     /// The calls that wait.
     awaited: Vec<HostWait>,
     /// By call: the call on another thread that its thread waited for. Empty if no thread waits for another.
@@ -101,8 +108,7 @@ pub struct WorkNode {
     pub kind: WorkKind,
     pub start: Time,
     pub end: Time,
-    /// Work on other streams that it waited for.
-    pub waits: Few<Wait>,
+    waits: Waits,
     call: Option<NodeId>,
 }
 
@@ -113,8 +119,11 @@ pub struct CallNode {
     pub start: Time,
     pub end: Time,
     pub action: CallAction,
-    /// What the thread did since its previous node.
-    pub since: HostTime,
+    // The parts of a `HostTime`: that would take more memory within a node.
+    uses: Few<(HostUse, Time)>,
+    operators: u32,
+    calls: u32,
+    frames: u32,
 }
 
 /// The host time before a node of the graph.
@@ -158,23 +167,6 @@ pub struct StepMarks {
     pub ends: Option<(TrackId, Vec<(Timestamp, EventId)>)>,
 }
 
-/// An edge from the end of device work to the call or work that waited for it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Wait {
-    on: NodeId,
-    pub rule: Rule,
-}
-
-impl Wait {
-    fn new(on: WorkId, rule: Rule) -> Self {
-        Self { on: NodeId::of(on), rule }
-    }
-
-    pub fn on(self) -> WorkId {
-        self.on.get()
-    }
-}
-
 /// A call that waits.
 #[derive(Debug, Clone, Copy)]
 struct HostWait {
@@ -189,10 +181,12 @@ struct HostWait {
 pub enum CallAction {
     /// Issues work and returns.
     Issue {
-        work: Part,
+        work: NodeId,
         /// Whether it brings back a tensor that autograd saved on the host.
         is_unpacking: bool,
     },
+    /// The same with more than one.
+    IssueSeveral { work: SeveralId, is_unpacking: bool },
     /// Issues a copy and returns when it is done.
     IssueBlocking {
         copy: NodeId,
@@ -211,9 +205,13 @@ pub enum CallAction {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WaitId(u32);
 
+/// The number of a call among those that issue more than one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SeveralId(u32);
+
 /// Which part of a list of the graph belongs to a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Part {
+struct Part {
     first: u32,
     count: u32,
 }
@@ -347,7 +345,9 @@ impl Graph {
     /// What a call does to the device.
     pub fn action(&self, call: CallId) -> HostAction {
         match self.calls[call].action {
-            CallAction::Issue { .. } => HostAction::Issue(self.issued_by(call).collect()),
+            CallAction::Issue { .. } | CallAction::IssueSeveral { .. } => {
+                HostAction::Issue(self.issued_by(call).collect())
+            }
             CallAction::IssueBlocking { copy, .. } => HostAction::IssueBlocking(copy.get()),
             CallAction::Wait(WaitId(wait)) => {
                 let HostWait { awaited, copy, .. } = self.awaited[wait as usize];
@@ -360,8 +360,12 @@ impl Graph {
     /// The work that a call issues.
     pub fn issued_by(&self, call: CallId) -> impl DoubleEndedIterator<Item = WorkId> + '_ {
         let (many, one) = match self.calls[call].action {
-            CallAction::Issue { work, .. } => (&self.issued[work.range()], None),
-            CallAction::IssueBlocking { copy, .. } => (&[][..], Some(copy)),
+            CallAction::IssueSeveral { work, .. } => {
+                (&self.issued[self.several[work.0 as usize].range()], None)
+            }
+            CallAction::Issue { work: one, .. } | CallAction::IssueBlocking { copy: one, .. } => {
+                (&[][..], Some(one))
+            }
             CallAction::Wait(_) | CallAction::EndStep => (&[][..], None),
         };
         many.iter().copied().chain(one).map(NodeId::get)
@@ -372,7 +376,7 @@ impl Graph {
         match self.calls[call].action {
             CallAction::IssueBlocking { copy: on, .. } => Some(Wait { on, rule: Rule::BlockingCopy }),
             CallAction::Wait(WaitId(wait)) => self.awaited[wait as usize].released_by,
-            CallAction::Issue { .. } | CallAction::EndStep => None,
+            CallAction::Issue { .. } | CallAction::IssueSeveral { .. } | CallAction::EndStep => None,
         }
     }
 
@@ -425,19 +429,6 @@ impl Graph {
         order.sort_by_key(|work| self.work[work.get()].start);
         order
     }
-
-    /// Adds an edge, unless it exists or would go backward in time.
-    fn add_wait(&mut self, work: WorkId, on: WorkId, rule: Rule) -> bool {
-        // Work never waits for work that started at the same time or later: waits must not form a cycle.
-        if self.work[on].start >= self.work[work].start {
-            return false;
-        }
-        let waits = &mut self.work[work].waits;
-        if !waits.iter().any(|known| known.on() == on) {
-            waits.push(Wait::new(on, rule));
-        }
-        true
-    }
 }
 
 impl WorkNode {
@@ -448,6 +439,12 @@ impl WorkNode {
 }
 
 impl CallNode {
+    /// What the thread did since its previous node.
+    pub fn since(&self) -> HostTime {
+        let Self { operators, calls, frames, .. } = *self;
+        HostTime { uses: self.uses.clone(), operators, calls, frames }
+    }
+
     /// Whether it waits by definition: a copy call that is not asynchronous.
     pub fn is_synchronous(&self) -> bool {
         matches!(self.action, CallAction::IssueBlocking { is_synchronous: true, .. })
@@ -459,6 +456,7 @@ impl CallNode {
             self.action,
             CallAction::IssueBlocking { is_unpacking: true, .. }
                 | CallAction::Issue { is_unpacking: true, .. }
+                | CallAction::IssueSeveral { is_unpacking: true, .. }
         )
     }
 

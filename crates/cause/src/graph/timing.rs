@@ -43,6 +43,6 @@ fn known_by(builder: &Builder<'_>, work: WorkId) -> Option<Time> {
     let graph = &builder.graph;
     let by_call = graph.issued_at(work).map(|at| at + graph.latency);
     let by_work = graph.before(work).map(|before| graph.work[before].end);
-    let by_wait = graph.work[work].waits.iter().map(|wait| graph.work[wait.on()].end).max();
+    let by_wait = graph.waits_of(work).iter().map(|wait| graph.work[wait.on()].end).max();
     by_call.max(by_work).max(by_wait)
 }

@@ -120,7 +120,7 @@ impl Cut<'_> {
                     action,
                     // A call within another one has no gap before it.
                     since: match after_work {
-                        Some(_) => node.since.clone(),
+                        Some(_) => node.since(),
                         None => since(node, (node.start - self.begin - before).max(0)),
                     },
                     after: None,
@@ -191,9 +191,9 @@ impl Cut<'_> {
 
     /// Adds the waits of work for work on other streams.
     fn add_waits(&mut self) {
-        for (id, node) in self.graph.work.iter().enumerate() {
+        for id in 0..self.graph.work.len() {
             let Some(work) = self.new_work(id) else { continue };
-            for wait in &node.waits {
+            for wait in self.graph.waits_of(id) {
                 let Some(on) = self.new_work(wait.on()) else { continue };
                 let between = self.model.work[work].start - self.model.work[on].end;
                 let most = if wait.rule == Rule::EndedJustBefore { Time::MAX } else { EVENT_PASSES };
@@ -215,7 +215,7 @@ impl Cut<'_> {
 
 /// The host time before a call. The first call of a thread has only the part within the range.
 fn since(node: &CallNode, gap: Time) -> HostTime {
-    let mut since = node.since.clone();
+    let mut since = node.since();
     let known = since.total();
     if known > gap {
         since.set_total(gap);

@@ -49,7 +49,9 @@ pub(crate) fn gaps<'a>(
 ) -> Gaps<'a> {
     let launches = GraphLaunches::of(host.trace());
     let terms = idle::Terms { graph, host, launches: &launches, thread };
-    let mut all = Gaps::none(host.trace());
+    // There is at most one gap after each time the device is busy, and one before.
+    let room = timelines.iter().map(|line| line.busy.count() + 1).sum();
+    let mut all = Gaps::with_room(host.trace(), room);
     for line in timelines {
         let gaps = line.gaps();
         let middle = gaps.count() / 2;
@@ -74,11 +76,11 @@ pub(crate) fn idle_causes(gaps: &Gaps<'_>, host: &Host<'_>) -> Vec<IdleCause> {
     let mut index = 0;
     for (gap, pieces) in gaps.iter() {
         let before_copy = ends_in_bus_copy(&gap);
-        for (i, piece) in pieces.iter().enumerate() {
+        for (i, piece) in pieces.clone().enumerate() {
             let sum = sums.entry(piece.cause).or_default();
-            sum.add(index, piece, before_copy);
+            sum.add(index, &piece, before_copy);
             // A gap counts once for each of its causes, in however many pieces.
-            if pieces[..i].iter().all(|earlier| earlier.cause != piece.cause) {
+            if pieces.clone().take(i).all(|earlier| earlier.cause != piece.cause) {
                 sum.count += 1;
             }
             index += 1;
@@ -123,7 +125,7 @@ impl CauseSum {
         let is_located = cause != GapCause::KernelGap;
         let located = if is_located { self.located.into_sorted_vec() } else { Vec::new() };
         for (i, (Reverse(length), _, index)) in located.into_iter().enumerate() {
-            let call = gaps.gap_of(&gaps.pieces()[index]).call;
+            let call = gaps.gap_of(&gaps.piece(index)).call;
             let Some(place) = call.and_then(|call| host.around(&call).describe()) else { continue };
             if i == 0 {
                 longest_place = Some(place.clone());
@@ -152,26 +154,25 @@ impl CauseSum {
 
 /// Idle time of these causes in gaps that start during, or just after, these host calls.
 pub(crate) fn idle_around_ms(gaps: &Gaps<'_>, causes: &[GapCause], calls: &CallTimes) -> f64 {
-    let near_calls = |gap: &Gap<'_>, pieces: &[Piece]| {
+    let near_calls = |gap: &Gap<'_>, pieces: &mut dyn Iterator<Item = Piece>| {
         let starts_near = times_of(gap, calls)
             .is_some_and(|calls| calls.length_within(idle::around_start(gap.interval)) > Nanos::ZERO);
         let calls = times_of(gap, calls).filter(|calls| calls.length_within(gap.interval) > Nanos::ZERO);
         let is_near = |piece: &Piece| {
             starts_near || calls.is_some_and(|calls| calls.length_within(piece.interval) > Nanos::ZERO)
         };
-        let these = pieces.iter().filter(|piece| causes.contains(&piece.cause) && is_near(piece));
+        let these = pieces.filter(|piece| causes.contains(&piece.cause) && is_near(piece));
         these.map(|piece| piece.interval.length()).sum::<Nanos>()
     };
-    gaps.iter().map(|(gap, pieces)| near_calls(&gap, pieces)).sum::<Nanos>().as_millis()
+    gaps.iter().map(|(gap, mut pieces)| near_calls(&gap, &mut pieces)).sum::<Nanos>().as_millis()
 }
 
 /// Idle time while the thread that ended the gap was inside these calls.
 pub(crate) fn idle_inside_ms(gaps: &Gaps<'_>, calls: &CallTimes) -> f64 {
     // The pieces of a gap are all of it.
-    let inside = |(gap, _): (Gap<'_>, &[Piece])| {
-        times_of(&gap, calls).map_or(Nanos::ZERO, |calls| calls.length_within(gap.interval))
-    };
-    gaps.iter().map(inside).sum::<Nanos>().as_millis()
+    let inside =
+        |gap: Gap<'_>| times_of(&gap, calls).map_or(Nanos::ZERO, |calls| calls.length_within(gap.interval));
+    gaps.iter().map(|(gap, _)| inside(gap)).sum::<Nanos>().as_millis()
 }
 
 /// The times of the thread that ended a gap.

@@ -38,7 +38,11 @@ impl DeviceTimeline {
     /// Times without work.
     pub(crate) fn gaps(&self) -> IntervalSet {
         match self.hull() {
-            Some(hull) => IntervalSet::from_unsorted([hull]).difference(&self.busy),
+            Some(hull) => {
+                let mut gaps = IntervalSet::from_unsorted([hull]).difference(&self.busy);
+                gaps.shrink();
+                gaps
+            }
             None => IntervalSet::default(),
         }
     }

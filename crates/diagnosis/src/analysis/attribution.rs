@@ -114,13 +114,14 @@ struct Sum {
     other: Nanos,
     bytes: u64,
     exposed: Nanos,
-    busy: BTreeMap<i32, Vec<Interval>>,
+    /// When work ran on each device, and on the stream whose work is being added.
+    busy: BTreeMap<i32, IntervalSet>,
+    on_stream: IntervalSet,
     first: Option<Timestamp>,
 }
 
 /// One kernel, copy or memset, as it counts in a row.
 struct GpuWork {
-    device: i32,
     interval: Interval,
     class: Class,
     exposed: Nanos,
@@ -151,7 +152,7 @@ impl GpuWork {
             Class::BusCopy { .. } => timeline.exposed_copy(interval),
             Class::Compute | Class::Other => Nanos::ZERO,
         });
-        Self { device, interval, class, exposed }
+        Self { interval, class, exposed }
     }
 }
 
@@ -168,13 +169,20 @@ impl Sum {
             Class::Other => self.other += length,
         }
         self.exposed += work.exposed;
-        self.busy.entry(work.device).or_default().push(work.interval);
+        self.on_stream.push(work.interval);
+    }
+
+    /// All work of a stream was added, in order.
+    fn end_stream(&mut self, device: i32) {
+        if !self.on_stream.is_empty() {
+            let busy = self.busy.entry(device).or_default();
+            *busy = busy.union(&std::mem::take(&mut self.on_stream));
+        }
     }
 
     fn finish(self, name: &str, depth: usize, facts: &Facts<'_>) -> BlockTime {
         let (steps, span) = (facts.steps(), facts.time.analyzed_ms);
-        let busy: Nanos =
-            self.busy.into_values().map(|intervals| IntervalSet::from_unsorted(intervals).length()).sum();
+        let busy: Nanos = self.busy.values().map(IntervalSet::length).sum();
         let per_step = |time: Nanos| time.as_millis() / steps;
         BlockTime {
             name: name.to_owned(),
@@ -229,13 +237,14 @@ impl Sums {
                 }
                 number += 1;
                 while let Some(block) = at {
-                    if let Some(row) = rows.of_block[block].filter(|&row| counted[row] != number) {
+                    if let Some(row) = rows.of_block[block.index()].filter(|&row| counted[row] != number) {
                         counted[row] = number;
                         self.rows[row].add(&work);
                     }
-                    at = blocks.list[block].parent;
+                    at = blocks.list[block.index()].parent;
                 }
             }
+            self.rows.iter_mut().chain([&mut self.outside]).for_each(|sum| sum.end_stream(device));
         }
     }
 }
@@ -263,13 +272,13 @@ impl Rows {
         let (mut rows, mut of_block): (Vec<Row>, Vec<Option<usize>>) = (Vec::new(), Vec::new());
         let mut depth_of: Vec<usize> = Vec::new();
         for block in &blocks.list {
-            let depth = block.parent.map_or(0, |parent| depth_of[parent] + 1);
+            let depth = block.parent.map_or(0, |parent| depth_of[parent.index()] + 1);
             depth_of.push(depth);
             if depth >= deepest {
                 of_block.push(None);
                 continue;
             }
-            let parent = block.parent.and_then(|parent| of_block[parent]);
+            let parent = block.parent.and_then(|parent| of_block[parent.index()]);
             let label = labels.of_name[&block.event.name_id()];
             let row = *by_place.entry((parent, label)).or_insert_with(|| {
                 rows.push(Row { name: labels.list[label].clone(), parent, depth });

@@ -41,7 +41,7 @@ pub(crate) fn host_work(
     // A name is looked at once.
     let mut steps: Vec<Option<bool>> = vec![None; names.len()];
     let mut is_step = |name: NameId| *steps[name.index()].get_or_insert_with(|| is_step(names.get(name)));
-    for gap in gaps.pieces().iter().filter(|gap| matches!(gap.cause, GapCause::Host | GapCause::Input)) {
+    for gap in gaps.pieces().filter(|gap| matches!(gap.cause, GapCause::Host | GapCause::Input)) {
         let Some(what) = gap.host else { continue };
         let name = gap.during.map(|event| trace.event(event).name_id()).filter(|name| !is_step(*name));
         let times = by_use.entry(what).or_insert_with(|| vec![Nanos::ZERO; names.len() + 1]);

@@ -74,8 +74,8 @@ impl LayerNames {
 /// The innermost annotation with a number around a call, else the innermost.
 fn block_of(blocks: &Blocks<'_>, call: &Event<'_>) -> Option<String> {
     let innermost = blocks.around(call)?;
-    let around = std::iter::successors(Some(innermost), |block| blocks.list[*block].parent);
-    let mut names = around.map(|block| blocks.list[block].event.name());
+    let around = std::iter::successors(Some(innermost), |block| blocks.list[block.index()].parent);
+    let mut names = around.map(|block| blocks.list[block.index()].event.name());
     let first = names.clone().next()?;
     let name = names.find(|name| pattern_of(name).contains('*')).unwrap_or(first);
     Some(printable(name))

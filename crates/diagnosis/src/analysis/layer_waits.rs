@@ -283,7 +283,7 @@ fn awaited_by_kernels(facts: &Facts<'_>) -> BTreeSet<EventId> {
     let graph = &facts.graph;
     let is_kernel = |id: &WorkId| graph.work[*id].kind.is_kernel();
     let before = |kernel: WorkId| graph.before(kernel).into_iter();
-    let waits = |kernel: WorkId| graph.work[kernel].waits.iter().map(|wait| wait.on());
+    let waits = |kernel: WorkId| graph.waits_of(kernel).iter().map(|wait| wait.on());
     let kernels = (0..graph.work.len()).filter(is_kernel);
     kernels
         .flat_map(|kernel| before(kernel).chain(waits(kernel)))

@@ -291,8 +291,8 @@ fn device_spans(trace: &Trace, host: &Host<'_>, blocks: &Blocks<'_>) -> Vec<Opti
         let mut at = host.call_behind(&work).and_then(|call| blocks.around(&call));
         while let Some(block) = at {
             let own = work.interval();
-            spans[block] = Some(spans[block].map_or(own, |known| known.hull(own)));
-            at = blocks.list[block].parent;
+            spans[block.index()] = Some(spans[block.index()].map_or(own, |known| known.hull(own)));
+            at = blocks.list[block.index()].parent;
         }
     }
     spans

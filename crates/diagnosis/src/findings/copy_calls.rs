@@ -1,7 +1,5 @@
 //! Do copies cost more for being issued one by one than for their bytes?
 
-use std::collections::BTreeMap;
-
 use busbound_cause::idle::GapCause;
 use busbound_cause::{HostAction, HostUse, Model, Resource, Time, Work};
 use busbound_machine::bench::{self, ScatterMethod};
@@ -75,15 +73,18 @@ struct Issued<'f, 'a> {
 impl<'f, 'a> Issued<'f, 'a> {
     fn of(facts: &'f Facts<'a>) -> Option<Self> {
         let (model, recorded) = (facts.model()?, facts.recorded_model()?);
-        let by_event: BTreeMap<EventId, &Copy<'a>> =
-            facts.issued_copies().map(|copy| (copy.event.id(), copy)).collect();
+        let mut by_event: Vec<&Copy<'a>> = facts.issued_copies().collect();
+        by_event.sort_by_key(|copy| copy.event.id());
         let waiting = waiting(facts, &by_event);
         let mut issued = Self { copies: Vec::new(), recorded: 0.0, host: 0.0, waiting: 0.0 };
         for (work, as_recorded) in model.work.iter().zip(&recorded.work) {
-            let Some(copy) = by_event.get(&work.event).filter(|copy| is_candidate(copy)) else { continue };
+            let Some(place) = place_of(work.event, &by_event) else { continue };
+            let (copy, waited) = (by_event[place], waiting[place]);
+            if !is_candidate(copy) {
+                continue;
+            }
             let Some(host) = issuing(model, work) else { continue };
-            let (took, waited) =
-                (copy.event.duration(), waiting.get(&work.event).copied().unwrap_or_default());
+            let took = copy.event.duration();
             if host > took.get() || waited > took {
                 issued.copies.push(copy);
                 issued.host += Nanos::new(host).as_millis();
@@ -116,17 +117,22 @@ fn issuing(model: &Model, work: &Work) -> Option<Time> {
     Some(own + before.map(|(_, time)| time).sum::<Time>())
 }
 
+/// Where the copy of an event is among copies in the order of their events.
+fn place_of(event: EventId, copies: &[&Copy<'_>]) -> Option<usize> {
+    copies.binary_search_by_key(&event, |copy| copy.event.id()).ok()
+}
+
 /// Idle time before each copy while the host issued it. Idle time while a copy is staged belongs to its memory.
-fn waiting(facts: &Facts<'_>, copies: &BTreeMap<EventId, &Copy<'_>>) -> BTreeMap<EventId, Nanos> {
-    let mut waiting = BTreeMap::new();
+fn waiting(facts: &Facts<'_>, copies: &[&Copy<'_>]) -> Vec<Nanos> {
+    let mut waiting = vec![Nanos::ZERO; copies.len()];
     for piece in facts.gaps.pieces() {
         if !matches!(piece.cause, GapCause::Launch | GapCause::Copy) {
             continue;
         }
-        let work = facts.gaps.gap_of(piece).work.filter(|work| work.kind() == EventKind::Copy);
-        let Some(copy) = work.and_then(|work| copies.get(&work.id())) else { continue };
-        if piece.cause == GapCause::Launch || copy.blocked == Nanos::ZERO {
-            *waiting.entry(copy.event.id()).or_default() += piece.interval.length();
+        let work = facts.gaps.gap_of(&piece).work.filter(|work| work.kind() == EventKind::Copy);
+        let Some(place) = work.and_then(|work| place_of(work.id(), copies)) else { continue };
+        if piece.cause == GapCause::Launch || copies[place].blocked == Nanos::ZERO {
+            waiting[place] += piece.interval.length();
         }
     }
     waiting

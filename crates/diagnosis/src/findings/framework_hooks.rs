@@ -158,7 +158,7 @@ impl Hooks {
 
     /// Idle time in the hooks, per step. Idle time in copies and syncs has its own findings.
     fn idle(&self, facts: &Facts<'_>) -> (f64, Vec<Interval>) {
-        let pieces = facts.gaps.pieces().iter();
+        let pieces = facts.gaps.pieces();
         let in_hooks = pieces.filter(|piece| matches!(piece.cause, GapCause::Host | GapCause::Launch));
         let gaps: Vec<Interval> = in_hooks.map(|gap| gap.interval).collect();
         let idle: Nanos = gaps.iter().map(|gap| self.times.length_within(*gap)).sum();

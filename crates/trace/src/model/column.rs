@@ -76,10 +76,13 @@ pub(crate) struct Ids {
 }
 
 impl Ids {
+    #[inline]
     pub(crate) fn get(&self, row: usize) -> Option<u64> {
         let low = *self.low.values.get(row)?;
-        let id = u64::from(self.high_half(row)) << 32 | u64::from(low);
-        (id != u64::ABSENT).then_some(id)
+        match self.high.get(row) {
+            Some(&high) => Some(u64::from(high) << 32 | u64::from(low)).filter(|id| *id != u64::ABSENT),
+            None => Some(u64::from(low)).filter(|_| low != u32::ABSENT),
+        }
     }
 
     fn high_half(&self, row: usize) -> u32 {
@@ -193,6 +196,84 @@ impl Numbers {
     }
 }
 
+/// Numbers of which mostly all fit eight bits, like those of tracks.
+#[derive(Debug, Clone)]
+pub(crate) enum SmallNumbers {
+    Narrow(Vec<u8>),
+    /// Since the first number that did not fit.
+    Wide(Numbers),
+}
+
+impl Default for SmallNumbers {
+    fn default() -> Self {
+        Self::Narrow(Vec::new())
+    }
+}
+
+impl SmallNumbers {
+    #[inline]
+    pub(crate) fn get(&self, row: usize) -> u32 {
+        match self {
+            Self::Narrow(numbers) => numbers[row].into(),
+            Self::Wide(numbers) => numbers.get(row),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn push(&mut self, number: u32) {
+        match (&mut *self, u8::try_from(number)) {
+            (Self::Narrow(numbers), Ok(number)) => numbers.push(number),
+            (Self::Wide(numbers), _) => numbers.push(number),
+            (Self::Narrow(numbers), Err(_)) => *self = Self::Wide(widened(numbers, number)),
+        }
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = u32> + '_ {
+        (0..self.len()).map(|row| self.get(row))
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::Narrow(numbers) => numbers.len(),
+            Self::Wide(numbers) => numbers.low.len(),
+        }
+    }
+
+    pub(crate) fn extend(&mut self, numbers: impl Iterator<Item = u32>) {
+        numbers.for_each(|number| self.push(number));
+    }
+
+    pub(crate) fn reserve(&mut self, rows: usize) {
+        match self {
+            Self::Narrow(numbers) => numbers.reserve_exact(rows),
+            Self::Wide(numbers) => numbers.reserve(rows),
+        }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        match self {
+            Self::Narrow(numbers) => numbers.clear(),
+            Self::Wide(numbers) => numbers.clear(),
+        }
+    }
+
+    pub(crate) fn heap_bytes(&self) -> usize {
+        match self {
+            Self::Narrow(numbers) => numbers.capacity(),
+            Self::Wide(numbers) => numbers.heap_bytes(),
+        }
+    }
+}
+
+/// The same numbers with room for larger ones, and the first of those.
+#[cold]
+fn widened(narrow: &Vec<u8>, number: u32) -> Numbers {
+    let mut wide = Numbers::default();
+    wide.reserve(narrow.capacity().max(narrow.len() + 1));
+    wide.extend(narrow.iter().map(|number| u32::from(*number)).chain([number]));
+    wide
+}
+
 /// The durations of events. Almost all fit 32 bits of nanoseconds, which is 4.3 s.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Durations {
@@ -281,6 +362,15 @@ mod tests {
         numbers.set(0, 1 << 20);
         numbers.set(1, 5);
         assert_eq!(numbers.iter().collect::<Vec<_>>(), [1 << 20, 5, u32::MAX, 9]);
+    }
+
+    #[test]
+    fn small_numbers_become_wide_when_one_does_not_fit() {
+        let mut numbers = SmallNumbers::default();
+        numbers.extend([3, 255].into_iter());
+        assert!(matches!(numbers, SmallNumbers::Narrow(_)));
+        numbers.extend([256, 7, 1 << 20].into_iter());
+        assert_eq!(numbers.iter().collect::<Vec<_>>(), [3, 255, 256, 7, 1 << 20]);
     }
 
     #[test]

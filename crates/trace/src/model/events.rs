@@ -7,7 +7,7 @@ use std::num::NonZeroU32;
 
 use crate::hash::HashMap;
 use crate::model::collective::Collective;
-use crate::model::column::{Absent as _, Durations, Ids, Numbers, Trailing};
+use crate::model::column::{Absent as _, Durations, Ids, Numbers, SmallNumbers, Trailing};
 use crate::model::copy_operator::CopyOperator;
 use crate::model::kind::EventKind;
 use crate::model::launch::Launch;
@@ -63,7 +63,7 @@ pub(crate) struct Row {
 pub(crate) struct Events {
     pub(crate) kind: Vec<EventKind>,
     name: Numbers,
-    track: Numbers,
+    track: SmallNumbers,
     pub(crate) start: Vec<Timestamp>,
     pub(crate) duration: Durations,
     pub(crate) correlation: Ids,
@@ -121,8 +121,13 @@ impl Events {
         self.track.push(row.track.number());
         self.start.push(row.start);
         self.duration.push(row.duration);
-        self.set_correlation(row.correlation);
-        self.set_external(row.external);
+        // The columns of ids end before this event: there is nothing to set for none.
+        if row.correlation.is_some() {
+            self.set_correlation(row.correlation);
+        }
+        if row.external.is_some() {
+            self.set_external(row.external);
+        }
     }
 
     // The setters below apply to the event pushed last.

@@ -22,7 +22,9 @@ const FEW: f64 = 0.01;
 /// Leaves out what cannot be right. Returns the events that stay; `None` for all.
 pub(crate) fn keep_possible(recorded: &mut Recorded) -> Option<Vec<EventId>> {
     let mut impossible = at_impossible_times(&recorded.events);
-    for row in (0..recorded.events.len()).filter(|row| impossible.contains(row)) {
+    // Mostly there are none, and then there is nothing to look for.
+    let rows = if impossible.is_empty() { 0..0 } else { 0..recorded.events.len() };
+    for row in rows.filter(|row| impossible.contains(row)) {
         recorded.stats.lose_several(LossKind::StrayTime, 1);
         let kind = recorded.events.kind[row];
         if kind.is_gpu_work() {
@@ -50,9 +52,9 @@ fn has_own_time(kind: EventKind) -> bool {
 fn at_impossible_times(events: &Events) -> HashSet<usize> {
     let rows = || (0..events.len()).filter(|&row| has_own_time(events.kind[row]));
     let end = |row: usize| events.start[row].as_nanos().saturating_add(events.duration.get(row).get());
-    let first = rows().map(|row| events.start[row].as_nanos()).min();
-    let last = rows().map(end).max();
-    let (Some(first), Some(last)) = (first, last) else { return HashSet::default() };
+    let (first, last) = rows().fold((i64::MAX, i64::MIN), |(first, last), row| {
+        (first.min(events.start[row].as_nanos()), last.max(end(row)))
+    });
     if last.saturating_sub(first) < LONGEST_PAUSE {
         return HashSet::default();
     }

@@ -436,6 +436,7 @@ impl<'a> Event<'a> {
     }
 
     /// Joins a runtime call and the GPU work it launched, within one process.
+    #[inline]
     pub fn correlation(&self) -> Option<u64> {
         self.trace.recorded.events.correlation.get(self.row())
     }

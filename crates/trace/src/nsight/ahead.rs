@@ -9,7 +9,7 @@ use std::thread;
 use crossbeam_channel::{Receiver, Sender, bounded};
 
 use super::pages::{Node, Pages};
-use super::rows::{Next, Rows, Stored};
+use super::rows::{Next, Rows};
 
 /// Pages of a part.
 const PART: usize = 32;
@@ -29,8 +29,8 @@ pub(super) struct Ahead<'a> {
     pub(super) threads: usize,
     /// The first page of the table.
     pub(super) root: u32,
-    /// The columns to read.
-    pub(super) stored: &'a [Stored],
+    /// The positions of the columns to read.
+    pub(super) stored: &'a [usize],
     /// The number of the last row.
     pub(super) rows: u64,
 }

@@ -43,13 +43,8 @@ impl Reading<'_, '_> {
                     reading.trace.stats_mut().objects += 1;
                     let Some(time) = reading.time(table, row.integer(0), row.integer(1)) else { return };
                     let thread = GlobalId::of(row.integer(2).unwrap_or(0));
-                    let name = row.integer(4).and_then(|id| reading.strings.call(id, reading.trace.names()));
-                    let name = name.unwrap_or(NameId::EMPTY);
-                    let kind = if is_drivers(reading.trace.names().get(name)) {
-                        EventKind::DriverCall
-                    } else {
-                        EventKind::RuntimeCall
-                    };
+                    let call = row.integer(4).and_then(|id| reading.strings.call(id, reading.trace.names()));
+                    let (kind, name) = call.unwrap_or((EventKind::RuntimeCall, NameId::EMPTY));
                     let correlation = reading.processes.correlation(thread.process(), row.integer(3));
                     let track = reading.thread_track(thread);
                     reading.trace.event(kind, track, name, time).correlation(correlation);
@@ -71,9 +66,4 @@ impl Reading<'_, '_> {
             });
         }
     }
-}
-
-/// `cuLaunchKernel`, but not `cudaLaunchKernel`.
-fn is_drivers(name: &str) -> bool {
-    name.strip_prefix("cu").is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_uppercase()))
 }

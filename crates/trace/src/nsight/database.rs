@@ -10,7 +10,7 @@ use rusqlite::Connection;
 
 use super::ahead::Ahead;
 use super::connection::connect;
-use super::rows::{Next, Row, Rows, Stored};
+use super::rows::{NOWHERE, Next, Row, Rows};
 
 /// How far after damage to try the next row; doubles while no row is found.
 const FIRST_SKIP: i64 = 16;
@@ -313,32 +313,29 @@ impl Database {
 
 /// The columns to read from a table.
 struct Wanted {
-    /// In SQL, with a comma before each.
+    /// In SQL, in the order of the table, with a comma before each.
     selected: String,
     count: usize,
-    /// The place of each requested column among them, if the table has it.
-    places: Vec<Option<usize>>,
-    /// How they are stored, in the order of the table; `None` if only SQLite can tell.
-    stored: Option<Vec<Stored>>,
+    /// The place of each requested column among them; `NOWHERE` if the table lacks it.
+    places: Vec<usize>,
+    /// Their positions in the table; `None` if only SQLite can tell how they are stored.
+    stored: Option<Vec<usize>>,
 }
 
 impl Wanted {
     fn of(table: &Table, columns: &[&str]) -> Self {
-        let mut wanted = Self { selected: String::new(), count: 0, places: Vec::new(), stored: None };
-        let mut stored = Vec::new();
-        for column in columns {
-            let known = table.columns.iter().position(|known| known.is(column));
-            wanted.places.push(known.map(|column| {
-                wanted.selected.push_str(&format!(", {}", quoted(&table.columns[column].name)));
-                stored.push(Stored { column, place: wanted.count });
-                wanted.count += 1;
-                wanted.count - 1
-            }));
-        }
+        let position = |column: &&str| table.columns.iter().position(|known| known.is(column));
+        let mut stored: Vec<usize> = columns.iter().filter_map(position).collect();
         stored.sort_unstable();
-        let is_plain = table.is_plain && stored.iter().all(|stored| table.columns[stored.column].is_plain);
-        wanted.stored = is_plain.then_some(stored);
-        wanted
+        stored.dedup();
+        let place = |column| {
+            let place = position(column).and_then(|position| stored.binary_search(&position).ok());
+            place.unwrap_or(NOWHERE)
+        };
+        let places = columns.iter().map(place).collect();
+        let selected = stored.iter().map(|column| format!(", {}", quoted(&table.columns[*column].name)));
+        let is_plain = table.is_plain && stored.iter().all(|column| table.columns[*column].is_plain);
+        Self { selected: selected.collect(), count: stored.len(), places, stored: is_plain.then_some(stored) }
     }
 }
 

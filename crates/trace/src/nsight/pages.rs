@@ -8,7 +8,7 @@ use std::io::{Read as _, Seek as _, SeekFrom};
 use std::ops::Range;
 use std::path::Path;
 
-use super::rows::{Rows, Stored, varint};
+use super::rows::{Rows, varint};
 
 /// The longest row that is read here.
 const LONGEST_ROW: usize = 1 << 20;
@@ -67,11 +67,12 @@ impl Pages {
         is_whole.then_some(Self { file, size, usable, count, first: 0, bytes: Vec::new() })
     }
 
-    /// Reads a page, and the pages after it up to `near` with it. Returns where it is in `bytes`.
-    fn load(&mut self, page: u32, near: u32) -> Option<Range<usize>> {
+    /// Reads a page, and as many pages after it as `more` says. Returns where it is in `bytes`.
+    fn load(&mut self, page: u32, more: impl FnOnce() -> usize) -> Option<Range<usize>> {
         let known = self.bytes.len() / self.size;
         if page < self.first || (page - self.first) as usize >= known {
-            let more = near.min(self.count).saturating_sub(page).min(PAGES_AT_ONCE - 1);
+            let more = u32::try_from(more()).unwrap_or(u32::MAX);
+            let more = more.min(self.count.saturating_sub(page)).min(PAGES_AT_ONCE - 1);
             self.bytes.resize((more as usize + 1) * self.size, 0);
             self.first = page;
             let mut bytes = std::mem::take(&mut self.bytes);
@@ -95,7 +96,7 @@ impl Pages {
         let mut level = vec![Node { page: root, after: i64::MIN, until: i64::MAX }];
         for _ in 0..MOST_LEVELS {
             let first = level.first()?.page;
-            let bytes = self.load(first, first)?;
+            let bytes = self.load(first, || 0)?;
             if self.bytes[bytes.start] == LEAF {
                 return Some(level);
             }
@@ -109,7 +110,7 @@ impl Pages {
     }
 
     fn add_children(&mut self, node: Node, children: &mut Vec<Node>) -> Option<()> {
-        let bytes = self.load(node.page, node.page)?;
+        let bytes = self.load(node.page, || 0)?;
         let bytes = &self.bytes[bytes];
         let mut after = node.after;
         for cell in cells(bytes, INNER)? {
@@ -127,12 +128,11 @@ impl Pages {
     }
 
     /// Adds the rows of some leaves. Their numbers must follow each other without a gap; returns the first one.
-    pub(super) fn read(&mut self, leaves: &[Node], wanted: &[Stored], rows: &mut Rows) -> Option<i64> {
+    pub(super) fn read(&mut self, leaves: &[Node], wanted: &[usize], rows: &mut Rows) -> Option<i64> {
         let (mut first, mut next) = (None, None);
         for (i, leaf) in leaves.iter().enumerate() {
             let follows = |pair: &&[Node]| pair[0].page.checked_add(1) == Some(pair[1].page);
-            let run = leaves[i..].windows(2).take_while(follows).count();
-            let bytes = self.load(leaf.page, leaf.page.saturating_add(run as u32))?;
+            let bytes = self.load(leaf.page, || leaves[i..].windows(2).take_while(follows).count())?;
             for cell in cells(&self.bytes[bytes], LEAF)? {
                 let cell = cell?;
                 let (length, used) = varint(cell)?;

@@ -58,6 +58,8 @@ type TextId = (Option<(Process, i64)>, i64);
 struct Ranges {
     /// The kind of a row by its number: few numbers, many rows.
     row_kinds: HashMap<Option<i64>, RowKind>,
+    /// That of the last row: most rows have the same one.
+    last_kind: Option<(Option<i64>, RowKind)>,
     domains: HashMap<(Process, i64), String>,
     /// By domain and text id: a program has few different ranges.
     names: HashMap<TextId, (EventKind, NameId)>,
@@ -70,7 +72,12 @@ const DEFAULT_DOMAIN: i64 = 0;
 
 impl Ranges {
     fn row_kind(&mut self, types: &Enumeration, number: Option<i64>) -> RowKind {
-        *self.row_kinds.entry(number).or_insert_with(|| RowKind::of(types, number))
+        if let Some((_, kind)) = self.last_kind.filter(|(last, _)| *last == number) {
+            return kind;
+        }
+        let kind = *self.row_kinds.entry(number).or_insert_with(|| RowKind::of(types, number));
+        self.last_kind = Some((number, kind));
+        kind
     }
 
     /// The domain by its number, if it has a name.
@@ -173,11 +180,9 @@ fn of_torch(text: &str) -> (EventKind, &str) {
     let Some(cut) = cut else { return (EventKind::Annotation, text) };
     let name = &text[..cut];
     // Only operators have a sequence number. Operators without one have a lowercase namespace.
-    let is_lower = |part: &str| {
-        part.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
-    };
+    let is_lower = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
     let is_operator = text[cut..].starts_with(", seq = ")
-        || name.split_once("::").is_some_and(|(namespace, _)| is_lower(namespace));
+        || name.bytes().position(|byte| !is_lower(byte)).is_some_and(|end| name[end..].starts_with("::"));
     (if is_operator { EventKind::Operator } else { EventKind::Annotation }, name)
 }
 
@@ -194,6 +199,7 @@ mod tests {
             ("AllToAll4D, seq = 3, op_id = 4, sizes = [[1, 2]]", Operator, "AllToAll4D"),
             ("FSDP::pre_forward (blocks.9), op_id = 12", Annotation, "FSDP::pre_forward (blocks.9)"),
             ("nccl:all_to_all, op_id = 7", Annotation, "nccl:all_to_all"),
+            ("größe::x, op_id = 8", Annotation, "größe::x"),
             ("step 3, warm", Annotation, "step 3, warm"),
         ] {
             assert_eq!(of_torch(text), (kind, name), "{text}");

@@ -11,13 +11,6 @@ pub(super) enum Next {
     Stop,
 }
 
-/// A column to read: its position in the table, and its place in the rows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Stored {
-    pub(super) column: usize,
-    pub(super) place: usize,
-}
-
 /// Some rows of a table with the same columns.
 #[derive(Debug, Default)]
 pub(super) struct Rows {
@@ -59,50 +52,45 @@ impl Rows {
         self.count += 1;
     }
 
-    /// Adds a row as it is stored in the file. `wanted` is in the order of the table's columns, and has all that are kept.
-    /// `None` if the row lacks one of them, or is damaged.
-    pub(super) fn push_record(&mut self, record: &[u8], wanted: &[Stored]) -> Option<()> {
-        let (header, mut at) = varint(record)?;
+    /// Adds a row as it is stored in the file. `wanted` has the positions of all columns that are kept, in order. `None` if the
+    /// row lacks one of them, or is damaged.
+    pub(super) fn push_record(&mut self, record: &[u8], wanted: &[usize]) -> Option<()> {
+        let (header, used) = varint(record)?;
         let header = usize::try_from(header).ok()?;
-        let types = record.get(..header)?;
-        let first = self.values.len();
-        self.values.resize(first + self.columns, Value::Null);
+        let mut types = record.get(used..header)?;
+        self.values.reserve(wanted.len());
         let (mut column, mut body) = (0, header);
-        for stored in wanted {
-            loop {
-                let (kind, used) = varint(types.get(at..)?)?;
-                let until = body.checked_add(stored_bytes(kind)?)?;
-                (at, column) = (at + used, column + 1);
-                let bytes = body..until;
-                body = until;
-                if column > stored.column {
-                    self.values[first + stored.place] = self.stored(kind, record.get(bytes)?)?;
-                    break;
-                }
+        for &position in wanted {
+            while column < position {
+                body = body.checked_add(next_type(&mut types)?.1)?;
+                column += 1;
             }
+            let (kind, bytes) = next_type(&mut types)?;
+            let until = body.checked_add(bytes)?;
+            let value = self.stored(kind, record.get(..until)?, body)?;
+            self.values.push(value);
+            (column, body) = (column + 1, until);
         }
         // A row ends with its last column.
-        let is_sound = at < types.len() || body == record.len();
+        let is_sound = !types.is_empty() || body == record.len();
         self.count += 1;
         is_sound.then_some(())
     }
 
-    fn stored(&mut self, kind: u64, bytes: &[u8]) -> Option<Value> {
+    /// The value of this type that begins at `from` and takes all bytes after it.
+    #[inline]
+    fn stored(&mut self, kind: u64, bytes: &[u8], from: usize) -> Option<Value> {
         Some(match kind {
             0 => Value::Null,
-            1..=6 => {
-                // The sign is that of the first byte.
-                let sign = i64::from(bytes.first()?.cast_signed() >> 7);
-                Value::Integer(bytes.iter().fold(sign, |number, byte| number << 8 | i64::from(*byte)))
-            }
-            7 => match f64::from_be_bytes(bytes.try_into().ok()?) {
+            1..=6 => Value::Integer(integer(bytes, from)),
+            7 => match f64::from_be_bytes(bytes[from..].try_into().ok()?) {
                 number if number.is_nan() => Value::Null,
                 number => Value::Real(number),
             },
             8 => Value::Integer(0),
             9 => Value::Integer(1),
             kind if kind % 2 == 0 => Value::Other,
-            _ => self.keep(bytes),
+            _ => self.keep(&bytes[from..]),
         })
     }
 
@@ -127,7 +115,7 @@ impl Rows {
     pub(super) fn take_only(
         &mut self,
         row: &rusqlite::Row<'_>,
-        places: &[Option<usize>],
+        places: &[usize],
         take: &mut dyn FnMut(&Row<'_>) -> Next,
     ) -> Next {
         self.count = 0;
@@ -138,7 +126,7 @@ impl Rows {
     }
 
     /// Each row; `places` says at which place in it a wanted column is.
-    pub(super) fn iter<'a>(&'a self, places: &'a [Option<usize>]) -> impl Iterator<Item = Row<'a>> {
+    pub(super) fn iter<'a>(&'a self, places: &'a [usize]) -> impl Iterator<Item = Row<'a>> {
         (0..self.count).map(move |row| Row {
             values: &self.values[row * self.columns..(row + 1) * self.columns],
             text: &self.text,
@@ -147,19 +135,65 @@ impl Rows {
     }
 }
 
+/// The next type of a row's values, and how many bytes such a value takes. `None` at their end, and for types that SQLite
+/// reserves.
+#[inline]
+fn next_type(types: &mut &[u8]) -> Option<(u64, usize)> {
+    // Almost all types are one byte: a table is faster than telling them apart.
+    if let Some((&first, rest)) = types.split_first()
+        && let Some(&bytes) = BYTES.get(usize::from(first))
+    {
+        *types = rest;
+        return (bytes != RESERVED).then_some((first.into(), bytes.into()));
+    }
+    let (kind, used) = varint(types)?;
+    *types = types.get(used..)?;
+    Some((kind, stored_bytes(kind)?))
+}
+
+const RESERVED: u8 = u8::MAX;
+
+/// What [`stored_bytes`] says of the types that are one byte.
+const BYTES: [u8; 128] = {
+    let mut all = [RESERVED; 128];
+    let mut kind = 0;
+    while kind < all.len() {
+        if let Some(bytes) = stored_bytes(kind as u64) {
+            all[kind] = bytes as u8;
+        }
+        kind += 1;
+    }
+    all
+};
+
 /// How many bytes a value of this type takes; `None` for types that SQLite reserves.
-fn stored_bytes(kind: u64) -> Option<usize> {
+const fn stored_bytes(kind: u64) -> Option<usize> {
     match kind {
         0 | 8 | 9 => Some(0),
-        1..=4 => usize::try_from(kind).ok(),
+        1..=4 => Some(kind as usize),
         5 => Some(6),
         6 | 7 => Some(8),
         10 | 11 => None,
-        _ => usize::try_from((kind - 12) / 2).ok(),
+        _ => Some(((kind - 12) / 2) as usize),
+    }
+}
+
+/// The number that begins at `from` and takes all bytes after it, at least one and at most eight. Its sign is that of the first.
+#[inline]
+fn integer(bytes: &[u8], from: usize) -> i64 {
+    let sign_extended = |number: i64| {
+        let unused = 64 - 8 * (bytes.len() - from) as u32;
+        number << unused >> unused
+    };
+    // With the bytes before it, which mostly exist, it is read at once.
+    match bytes.last_chunk() {
+        Some(last) => sign_extended(i64::from_be_bytes(*last)),
+        None => sign_extended(bytes.iter().fold(0, |number, byte| number << 8 | i64::from(*byte))),
     }
 }
 
 /// A number of one to nine bytes, and how many it takes.
+#[inline]
 pub(super) fn varint(bytes: &[u8]) -> Option<(u64, usize)> {
     let first = *bytes.first()?;
     if first < 0x80 {
@@ -178,30 +212,45 @@ pub(super) fn varint(bytes: &[u8]) -> Option<(u64, usize)> {
     None
 }
 
-/// One row, with its values in the order of the requested columns. A column that the table lacks is empty.
+/// One row, with its values in the order of the table's columns. A column that the table lacks is empty.
 pub(super) struct Row<'a> {
     values: &'a [Value],
     text: &'a [u8],
-    places: &'a [Option<usize>],
+    /// Where the value of each requested column is; beyond all values if the table lacks it.
+    places: &'a [usize],
 }
 
+/// Beyond all values of a row.
+pub(super) const NOWHERE: usize = usize::MAX;
+
 impl Row<'_> {
+    #[inline]
     fn value(&self, column: usize) -> Value {
-        let place = self.places.get(column).copied().flatten();
-        place.and_then(|place| self.values.get(place).copied()).unwrap_or(Value::Null)
+        let place = self.places.get(column).copied().unwrap_or(NOWHERE);
+        self.values.get(place).copied().unwrap_or(Value::Null)
     }
 
     fn bytes(&self, from: u32, until: u32) -> &[u8] {
         &self.text[from as usize..until as usize]
     }
 
+    #[inline]
     pub(super) fn is_empty(&self, column: usize) -> bool {
         matches!(self.value(column), Value::Null)
     }
 
+    #[inline]
     pub(super) fn integer(&self, column: usize) -> Option<i64> {
         match self.value(column) {
             Value::Integer(number) => Some(number),
+            Value::Null => None,
+            other => self.as_integer(other),
+        }
+    }
+
+    #[cold]
+    fn as_integer(&self, value: Value) -> Option<i64> {
+        match value {
             // Some converters write integers as floats.
             Value::Real(number) if number.fract() == 0.0 && number.abs() < 9e15 => Some(number as i64),
             // Others give every column the type text.
@@ -223,9 +272,45 @@ impl Row<'_> {
     /// Without a copy, for rows that are many.
     pub(super) fn text_ref(&self, column: usize) -> Option<Cow<'_, str>> {
         match self.value(column) {
-            Value::Text(from, until) => Some(String::from_utf8_lossy(self.bytes(from, until))),
+            Value::Text(from, until) => {
+                // Text is mostly sound: to find that out is faster than to look for damage.
+                let bytes = self.bytes(from, until);
+                Some(
+                    std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed),
+                )
+            }
             Value::Integer(number) => Some(number.to_string().into()),
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers_of_every_size_keep_their_sign() {
+        for size in [1, 2, 3, 4, 6, 8] {
+            for number in [0, 1, -1, i64::MIN >> (64 - 8 * size), i64::MAX >> (64 - 8 * size)] {
+                let stored = &number.to_be_bytes()[8 - size..];
+                assert_eq!(integer(stored, 0), number);
+                // With other bytes before it.
+                let record = [&[0xff, 0x7f, 0xff, 0x7f, 0xff, 0x7f, 0xff, 0x7f], stored].concat();
+                assert_eq!(integer(&record, 8), number);
+            }
+        }
+    }
+
+    #[test]
+    fn types_that_sqlite_reserves_are_not_read() {
+        for (kind, bytes) in
+            [(0, Some(0)), (5, Some(6)), (9, Some(0)), (10, None), (11, None), (13, Some(0)), (127, Some(57))]
+        {
+            assert_eq!(next_type(&mut &[kind][..]).map(|(_, bytes)| bytes), bytes, "{kind}");
+        }
+        // More than one byte: text of a hundred bytes.
+        assert_eq!(next_type(&mut &[0x81, 0x55][..]), Some((213, 100)));
+        assert_eq!(next_type(&mut &[][..]), None);
     }
 }

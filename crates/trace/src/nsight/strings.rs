@@ -1,6 +1,7 @@
 //! Which text does an id stand for? Exports store every string once, in `StringIds`.
 
 use crate::hash::HashMap;
+use crate::model::kind::EventKind;
 use crate::model::names::{NameId, Names};
 use crate::symbols;
 
@@ -10,7 +11,7 @@ pub(super) struct Strings {
     bytes: usize,
     /// Results of earlier lookups, so that each name is shortened only once.
     shown: HashMap<i64, NameId>,
-    calls: HashMap<i64, NameId>,
+    calls: HashMap<i64, (EventKind, NameId)>,
 }
 
 impl Strings {
@@ -29,13 +30,28 @@ impl Strings {
 
     /// As in the source: mangled names are demangled.
     pub(super) fn name(&mut self, id: i64, table: &mut Names) -> Option<NameId> {
-        let text = self.texts.get(&id)?;
-        Some(*self.shown.entry(id).or_insert_with(|| table.intern(&symbols::shown(text.as_bytes()))))
+        if let Some(known) = self.shown.get(&id) {
+            return Some(*known);
+        }
+        let name = table.intern(&symbols::shown(self.texts.get(&id)?.as_bytes()));
+        self.shown.insert(id, name);
+        Some(name)
     }
 
-    /// Without the driver's version suffix of a call.
-    pub(super) fn call(&mut self, id: i64, table: &mut Names) -> Option<NameId> {
-        let text = self.texts.get(&id)?;
-        Some(*self.calls.entry(id).or_insert_with(|| table.intern(symbols::call(text))))
+    /// The kind of a call, and its name without the driver's version suffix.
+    pub(super) fn call(&mut self, id: i64, table: &mut Names) -> Option<(EventKind, NameId)> {
+        if let Some(known) = self.calls.get(&id) {
+            return Some(*known);
+        }
+        let name = symbols::call(self.texts.get(&id)?);
+        let kind = if is_drivers(name) { EventKind::DriverCall } else { EventKind::RuntimeCall };
+        let call = (kind, table.intern(name));
+        self.calls.insert(id, call);
+        Some(call)
     }
+}
+
+/// `cuLaunchKernel`, but not `cudaLaunchKernel`.
+fn is_drivers(name: &str) -> bool {
+    name.strip_prefix("cu").is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_uppercase()))
 }

@@ -24,5 +24,5 @@ pub(in crate::findings) fn bytes_moved(copies: &[&Copy<'_>], direction: Directio
 
 /// When the device was idle for this cause.
 pub(in crate::findings) fn gaps_of(facts: &Facts<'_>, cause: GapCause) -> Vec<Interval> {
-    facts.gaps.pieces().iter().filter(|gap| gap.cause == cause).map(|gap| gap.interval).collect()
+    facts.gaps.pieces().filter(|gap| gap.cause == cause).map(|gap| gap.interval).collect()
 }

@@ -62,9 +62,6 @@ pub(in crate::findings) fn number_and_ms<'c>(calls: impl Iterator<Item = Event<'
 }
 
 /// Idle time in which the host did this.
-pub(in crate::findings) fn host_gaps<'f>(
-    facts: &'f Facts<'_>,
-    what: HostUse,
-) -> impl Iterator<Item = &'f Piece> {
-    facts.gaps.pieces().iter().filter(move |gap| gap.cause == GapCause::Host && gap.host == Some(what))
+pub(in crate::findings) fn host_gaps(facts: &Facts<'_>, what: HostUse) -> impl Iterator<Item = Piece> {
+    facts.gaps.pieces().filter(move |gap| gap.cause == GapCause::Host && gap.host == Some(what))
 }
