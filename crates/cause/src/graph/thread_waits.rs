@@ -31,11 +31,13 @@ pub fn waited_for_thread(host: &Host<'_>, thread: TrackId, window: Interval) -> 
 /// another thread held up.
 pub(super) fn link_threads(builder: &mut Builder<'_>) {
     let launching = builder.activity.host.launching_threads().len();
-    let staging = if builder.graph.threads.len() > 1 { staging_calls(builder) } else { Vec::new() };
-    let may_wait = (2..=MANY_THREADS).contains(&launching);
-    if !may_wait && staging.is_empty() {
+    let threads = builder.graph.threads.iter().filter(|thread| !thread.calls.is_empty()).count();
+    if threads < 2 {
         return;
     }
+    let staging = staging_calls(builder);
+    // A thread that only copies may wait for one that launches.
+    let may_wait = (1..=MANY_THREADS).contains(&launching);
     let awaited = |call| {
         let holder = held_up_by(builder, &staging, call);
         holder.or_else(|| may_wait.then(|| awaited_call(builder, call)).flatten())

@@ -30,7 +30,8 @@ pub(super) static RULE: Rule = Rule {
                   bytes take on the bus. This is not only about small copies: 256 KiB take 5 µs on PCIe 5 x16, and a \
                   `copy_` in a loop 15 to 25 µs.",
         computed: "Evidence: per step at least 30 copies over the bus that take longer to issue than to run, or that the GPU \
-                   is idle before for longer than they run; their device and host time, and the bound, are at least 2% of the time. Host \
+                   is idle before for longer than they run, or pinned ones up to 1 MiB that take 1.25 times as long as their share of one large \
+                   copy; their device and host time, and the bound, are at least 2% of the time. Host \
                    time is without the cost of the profiler where that is known. Reads of single values do not count. \
                    Saving: the trace replayed with `coalesce`. If that is not possible (it joins copies up to 1 MiB), a \
                    bound: idle time before them, and exposed time beyond one copy of all bytes.",
@@ -57,6 +58,10 @@ for small in batches:
 const MANY_PER_STEP: f64 = 30.0;
 /// Share of the time that these copies must take, and that the bound must save.
 const WORTH_IT: f64 = 0.02;
+/// Copies up to this size are merged.
+const MERGED: u64 = 1 << 20;
+/// Each copy begins anew: 256 KiB run at 35 GB/s where large ones reach 55 (fixtures/machines/h200.json). Chosen between this and 1 MiB.
+const SLOW_FOR_ITS_SIZE: f64 = 1.25;
 /// A read of one value, as `.item()` does. `sync_in_loop` reports these.
 const ONE_VALUE: u64 = 16;
 
@@ -85,7 +90,7 @@ impl<'f, 'a> Issued<'f, 'a> {
             }
             let Some(host) = issuing(model, work) else { continue };
             let took = copy.event.duration();
-            if host > took.get() || waited > took {
+            if host > took.get() || waited > took || is_slow_for_its_size(copy, &facts.link) {
                 issued.copies.push(copy);
                 issued.host += Nanos::new(host).as_millis();
                 issued.recorded += Nanos::new(issuing(recorded, as_recorded).unwrap_or(host)).as_millis();
@@ -104,6 +109,14 @@ impl<'f, 'a> Issued<'f, 'a> {
 fn is_candidate(copy: &Copy<'_>) -> bool {
     let is_read = copy.transfer.direction == Direction::DeviceToHost;
     copy.is_on_bus() && copy.bytes().is_some_and(|bytes| !is_read || bytes > ONE_VALUE)
+}
+
+/// Whether a pinned copy up to 1 MiB takes longer than its share of one large copy.
+fn is_slow_for_its_size(copy: &Copy<'_>, link: &LinkFacts) -> bool {
+    let bytes = copy.bytes().filter(|bytes| *bytes <= MERGED);
+    let is_pinned = copy.host_memory() == Some(MemoryKind::Pinned);
+    let as_part = bytes.filter(|_| is_pinned).map(|bytes| bytes as f64 / link.reachable_gbps());
+    as_part.is_some_and(|as_part| copy.event.duration().get() as f64 > SLOW_FOR_ITS_SIZE * as_part)
 }
 
 /// Host time to issue a copy: the call, and the short host work before it. A call that stages or waits is not all issuing.

@@ -159,6 +159,7 @@ const EXCEPTIONS: &[(&str, &str)] = &[
         "loops-replayed_5-pinned.json.gz",
         "the change is `optimizer=gpu`, which takes a gather on the CPU for a part of the optimizer; the gather has its own finding",
     ),
+    ("loops-replayed_9-pinned.json.gz", "the same program"),
     (
         "saved-mlp-async.json.gz",
         "half of the idle time in launches is before copies, which have their own findings; the rest is 5% of the time",

@@ -334,7 +334,7 @@ fn data_that_goes_up_and_comes_down_is_copied_back() {
     assert_evidence(found, "d2h_bytes_per_step", f64::from(32 << 20));
     assert_evidence(found, "returned_share", 1.0);
     assert_evidence(found, "exposed_ms_per_step", 0.61);
-    assert!(found.saves_ms_per_step.high <= 1.04 * 0.61, "{:?}", found.saves_ms_per_step);
+    assert!(found.saves_ms_per_step.high <= 1.05 * 0.61, "{:?}", found.saves_ms_per_step);
     assert!(!ids(&both_ways(false)).contains(&"copied_back"), "gradients down, then weights up");
 }
 
