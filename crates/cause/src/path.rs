@@ -162,7 +162,7 @@ impl<'f, 'a> Walk<'f, 'a> {
             let blocks = |call: &CallId| {
                 graph.calls[*call].blocks()
                     || graph.silent_wait(*call).is_some()
-                    || graph.held_up_by(*call).is_some()
+                    || graph.blocked_by(*call).is_some()
             };
             (thread.track, thread.calls.clone().filter(blocks).collect())
         };
@@ -266,9 +266,9 @@ impl<'f, 'a> Walk<'f, 'a> {
         }
     }
 
-    /// The thread that held up a call, at the end of its own call.
+    /// The thread that blocked a call, at the end of its own call.
     fn holder_of(&mut self, call: CallId) -> Option<Position> {
-        let other = self.graph.held_up_by(call)?;
+        let other = self.graph.blocked_by(call)?;
         self.edges.count(Rule::ThreadWait);
         Some(Position::Thread(self.thread_of(other), Some(self.graph.calls[other].event)))
     }
@@ -349,7 +349,7 @@ impl<'f, 'a> Walk<'f, 'a> {
             self.edges.count(Rule::SilentWait);
             return Some(Position::Work(work));
         }
-        if self.graph.held_up_by(id).is_some() {
+        if self.graph.blocked_by(id).is_some() {
             self.cover(PathClass::Launch, self.graph.begun(id), Some(call.event));
             return self.holder_of(id);
         }

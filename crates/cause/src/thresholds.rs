@@ -16,7 +16,7 @@ pub const SOURCE_ENDED_WITHIN: Time = 60_000;
 
 /// A launch call this long waited for something, such as the driver's lock. Chosen, above 99% of launch calls; in `loops-thread_6-pageable`
 /// (fixtures/frameworks) launches that wait for another thread's staged copy take 4.1 ms.
-pub const HELD_UP: Time = 100_000;
+pub const LONG_LAUNCH: Time = 100_000;
 
 /// A launch that waited for the lock of a staged copy returns within this time of the copy's call. Measured in the same run: 121 µs.
 pub const RETURNS_AFTER_LOCK: Time = 300_000;

@@ -15,12 +15,12 @@ use crate::failure::{Family, bad_option, failed};
 
 #[derive(Debug)]
 pub(crate) enum Content {
-    /// Boxed, because it is by far the largest.
+    /// Boxed, as `Rank` is, because they are the largest.
     Diagnosis(Box<Diagnosis>),
     Survey(Survey),
     Comparison(Comparison),
     WhatIf(WhatIf),
-    Rank(RankSummary),
+    Rank(Box<RankSummary>),
     Fleet(FleetAnswer),
 }
 
@@ -44,7 +44,7 @@ impl Content {
             Self::Survey(survey) => survey,
             Self::Comparison(comparison) => comparison,
             Self::WhatIf(whatif) => whatif,
-            Self::Rank(summary) => summary,
+            Self::Rank(summary) => &**summary,
             Self::Fleet(answer) => answer,
         }
     }
@@ -93,7 +93,7 @@ pub(crate) fn summarize(run: &Bound<'_, Answer>, host: Option<String>) -> PyResu
     };
     let mut summary = RankSummary::of(diagnosis);
     summary.host = host.or(summary.host);
-    Ok(Answer::of(Content::Rank(summary)))
+    Ok(Answer::of(Content::Rank(Box::new(summary))))
 }
 
 /// How ranks differ, from the JSON of their summaries.

@@ -386,13 +386,13 @@ impl Graph {
     }
 
     /// The call on another thread whose lock a call waited for after it had begun.
-    pub fn held_up_by(&self, call: CallId) -> Option<CallId> {
+    pub fn blocked_by(&self, call: CallId) -> Option<CallId> {
         self.after(call).filter(|other| self.calls[*other].end > self.calls[call].start)
     }
 
     /// When a call began, or got the lock that it waited for.
     pub fn begun(&self, call: CallId) -> Time {
-        self.held_up_by(call).map_or(self.calls[call].start, |other| self.calls[other].end)
+        self.blocked_by(call).map_or(self.calls[call].start, |other| self.calls[other].end)
     }
 
     /// Work that ended last while nothing was recorded on a call's thread and the device was busy: the thread may have waited for it.

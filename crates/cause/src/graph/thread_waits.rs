@@ -8,7 +8,7 @@ use super::{CallAction, CallId, NodeId, WorkKind};
 use crate::Time;
 use crate::host::Host;
 use crate::search::first_after;
-use crate::thresholds::{HELD_UP, MANY_THREADS, RETURNS_AFTER_LOCK, THREAD_IDLE};
+use crate::thresholds::{LONG_LAUNCH, MANY_THREADS, RETURNS_AFTER_LOCK, THREAD_IDLE};
 
 /// If a thread was idle within a window while another launching thread worked: the other thread, and when its work ended. The
 /// latest such gap counts.
@@ -28,7 +28,7 @@ pub fn waited_for_thread(host: &Host<'_>, thread: TrackId, window: Interval) -> 
 }
 
 /// Adds an edge to each call after such a gap, from the other thread's last call before it, and to each launch that a copy call of
-/// another thread held up.
+/// another thread blocked.
 pub(super) fn link_threads(builder: &mut Builder<'_>) {
     let launching = builder.activity.host.launching_threads().len();
     let threads = builder.graph.threads.iter().filter(|thread| !thread.calls.is_empty()).count();
@@ -39,7 +39,7 @@ pub(super) fn link_threads(builder: &mut Builder<'_>) {
     // A thread that only copies may wait for one that launches.
     let may_wait = (1..=MANY_THREADS).contains(&launching);
     let awaited = |call| {
-        let holder = held_up_by(builder, &staging, call);
+        let holder = blocked_by(builder, &staging, call);
         holder.or_else(|| may_wait.then(|| awaited_call(builder, call)).flatten())
     };
     let calls = 0..builder.graph.calls.len();
@@ -53,7 +53,7 @@ fn staging_calls(builder: &Builder<'_>) -> Vec<CallId> {
         let node = &graph.calls[*call];
         let CallAction::IssueBlocking { copy, .. } = node.action else { return false };
         let is_pageable = matches!(graph.work[copy.get()].kind, WorkKind::Copy { pageable: true, .. });
-        is_pageable && node.end - node.start >= HELD_UP
+        is_pageable && node.end - node.start >= LONG_LAUNCH
     };
     let mut calls: Vec<CallId> = (0..graph.calls.len()).filter(stages).collect();
     calls.sort_by_key(|call| (graph.calls[*call].end, *call));
@@ -62,10 +62,10 @@ fn staging_calls(builder: &Builder<'_>) -> Vec<CallId> {
 
 /// The call of another thread that staged a copy while a launch waited for the driver's lock: the launch began within it and returned
 /// just after it.
-fn held_up_by(builder: &Builder<'_>, staging: &[CallId], call: CallId) -> Option<CallId> {
+fn blocked_by(builder: &Builder<'_>, staging: &[CallId], call: CallId) -> Option<CallId> {
     let graph = &builder.graph;
     let node = &graph.calls[call];
-    if !matches!(node.action, CallAction::Issue { .. }) || node.end - node.start < HELD_UP {
+    if !matches!(node.action, CallAction::Issue { .. }) || node.end - node.start < LONG_LAUNCH {
         return None;
     }
     let upto = staging.partition_point(|other| graph.calls[*other].end <= node.end);
