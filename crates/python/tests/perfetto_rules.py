@@ -1,7 +1,7 @@
 """The rules of Perfetto's importer for Chrome's JSON, as its sources state them (src/trace_processor/importers/json).
 
-A model, for machines that cannot download trace_processor: what it would count as an error, and where each slice, name and
-arrow ends up. test_perfetto.py runs the real one where it can be downloaded.
+A model that says which event is an error, and where each slice, name and arrow ends up. web/test/perfetto.test.mjs asks the
+real one, which counts them.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Exports for Perfetto: by the rules of its importer, and by the importer itself where it can be downloaded."""
+"""Exports for Perfetto by the rules of its importer. web/test/perfetto.test.mjs opens them in Perfetto itself."""
 
 import subprocess
 import sys
@@ -65,38 +65,3 @@ def test_counters_rise_and_end_at_zero(fixtures, tmp_path):
         times = [ts for ts, _ in points]
         assert times == sorted(set(times)) and points[-1][1] == 0
         assert max(value for _, value in points) > 5
-
-
-def processor():
-    """Perfetto's own trace_processor. No package index has it: the package downloads it."""
-    package = pytest.importorskip("perfetto.trace_processor")
-    from perfetto.prebuilts.manifests.trace_processor_shell import (
-        TRACE_PROCESSOR_SHELL_MANIFEST,
-    )
-    from perfetto.prebuilts.perfetto_prebuilts import get_perfetto_prebuilt
-
-    try:
-        shell = get_perfetto_prebuilt(TRACE_PROCESSOR_SHELL_MANIFEST)
-    except Exception as error:  # noqa: BLE001 — whatever it says, it is not there
-        pytest.skip(f"trace_processor could not be downloaded: {error}")
-    return package, shell
-
-
-def test_the_real_importer_agrees(fixtures, tmp_path):
-    package, shell = processor()
-    for name in TRACES:
-        path = exported(fixtures, name, tmp_path)
-        expected = Import(path)
-        config = package.TraceProcessorConfig(bin_path=shell)
-        with package.TraceProcessor(trace=str(path), config=config) as run:
-
-            def number(query, run=run):
-                return next(iter(run.query(query))).n
-
-            errors = {row.name: row.value for row in run.query("select name, value from stats where severity = 'error' and value > 0")}
-            assert errors == {}, name
-            assert number("select count(*) as n from slice") == sum(len(track.slices) for track in expected.tracks.values())
-            assert number("select count(*) as n from flow") == len(expected.flows)
-            assert number("select count(*) as n from counter") == sum(map(len, expected.counters.values()))
-            names = {row.name for row in run.query("select name from process where name is not null")}
-            assert set(expected.processes.values()) <= names

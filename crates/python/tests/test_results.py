@@ -37,14 +37,14 @@ def test_a_page_without_its_trace_has_text_and_tables(path, in_tmp):
     drawn = diagnosis.to_html()
     (in_tmp / "run.json.gz").unlink()
     plain = diagnosis.to_html()
-    assert "Pageable host memory" in plain and len(plain) < len(drawn)
+    assert "H2D copies from pageable memory" in plain and len(plain) < len(drawn)
 
 
 def test_another_file_in_its_place_is_not_drawn(fixtures, path, in_tmp):
     (in_tmp / "run.json.gz").write_bytes(path.read_bytes())
     diagnosis = busbound.open("run.json.gz").diagnose()
     (in_tmp / "run.json.gz").write_bytes((fixtures / "launch_bound.json.gz").read_bytes())
-    assert "Pageable host memory" in diagnosis.to_html()
+    assert "H2D copies from pageable memory" in diagnosis.to_html()
 
 
 def test_show_writes_a_file_outside_a_notebook(path, monkeypatch):

@@ -16,7 +16,7 @@ pub(crate) const COLUMNS: &[Column] = &[
     Column::always(
         "cause",
         Word,
-        "copy (the host was inside a copy call), launch (waiting for a launch), synchronization (the host was inside a sync call), input (the host waited for its next batch), host (the host did other work), queued (launched in time, but waiting for something not in the trace), kernel_gap (gap between kernels, too short to have a cause) or unexplained.",
+        "copy (the host was inside a copy call), launch (waiting for a launch), synchronization (the host was inside a sync call), input (the host waited for its next batch), host (the host did CPU work of its own), queued (launched in time, but waiting for something not in the trace), kernel_gap (gap between kernels, too short to have a cause) or unexplained.",
     ),
     Column::maybe("ended_by", Number, "The work that ended it: a row in `events`."),
     Column::maybe("step", Index, "The step that launched that work."),

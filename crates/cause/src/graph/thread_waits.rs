@@ -38,9 +38,10 @@ pub(super) fn link_threads(builder: &mut Builder<'_>) {
     let staging = staging_calls(builder);
     // A thread that only copies may wait for one that launches.
     let may_wait = (1..=MANY_THREADS).contains(&launching);
+    let begin = builder.graph.calls.iter().map(|call| call.start).min().unwrap_or(0);
     let awaited = |call| {
         let holder = blocked_by(builder, &staging, call);
-        holder.or_else(|| may_wait.then(|| awaited_call(builder, call)).flatten())
+        holder.or_else(|| may_wait.then(|| awaited_call(builder, call, begin)).flatten())
     };
     let calls = 0..builder.graph.calls.len();
     builder.graph.after = calls.map(|call| awaited(call).map(NodeId::of)).collect();
@@ -76,20 +77,18 @@ fn blocked_by(builder: &Builder<'_>, staging: &[CallId], call: CallId) -> Option
     (is_other_thread && waits).then_some(other)
 }
 
-fn awaited_call(builder: &Builder<'_>, call: CallId) -> Option<CallId> {
+fn awaited_call(builder: &Builder<'_>, call: CallId, begin: Time) -> Option<CallId> {
     let graph = &builder.graph;
     let node = &graph.calls[call];
     let thread = &graph.threads[graph.thread_of(call)];
-    let since = graph.call_before(call).map_or(Time::MIN, |before| graph.calls[before].end);
+    // What a thread does first, another one asked for: it was idle from the beginning on.
+    let since = graph.call_before(call).map_or(begin, |before| graph.calls[before].end);
     if node.start.saturating_sub(since) < THREAD_IDLE {
         return None;
     }
     let host = builder.activity.host;
-    let begin = host.thread(thread.track)?.worked.hull()?.start.as_nanos();
-    let window = Interval::new(
-        Timestamp::from_nanos(since.max(begin.min(node.start))),
-        Timestamp::from_nanos(node.start),
-    );
+    let window =
+        Interval::new(Timestamp::from_nanos(since.min(node.start)), Timestamp::from_nanos(node.start));
     let (other, left) = waited_for_thread(host, thread.track, window)?;
     let other = graph.threads.iter().find(|thread| thread.track == other)?;
     // Calls that start at the same time do not wait for each other.

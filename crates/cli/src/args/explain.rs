@@ -11,13 +11,13 @@ Examples:
   busbound explain pageable_copies      a finding, with its fix
   busbound explain transfer             a verdict
   busbound explain exposed_bus_copy_ms  a figure
-  busbound explain bounds               what `if it took no time` means";
+  busbound explain bounds               what `if one alone took no time` means";
 
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArgs {
     /// A finding, verdict, idle cause, figure, limitation or term, as answers name it [default: list all]
-    #[arg(value_name = "ID", value_parser = any_topic())]
-    pub(crate) id: Option<String>,
+    #[arg(value_name = "ID", num_args = 0.., value_parser = any_topic())]
+    pub(crate) id: Vec<String>,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 }

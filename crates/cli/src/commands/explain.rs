@@ -8,8 +8,12 @@ use crate::io::output::{show, write_answer};
 use crate::request::resolve_output;
 
 pub(crate) fn run(args: &ExplainArgs) -> Result<(), Failure> {
-    let Some(id) = &args.id else { return write_answer(&list(&explanations())) };
-    let found = explain(id).map_err(|unknown| {
+    // Titles consist of several words.
+    let id = args.id.join(" ");
+    if id.is_empty() {
+        return write_answer(&list(&explanations()));
+    }
+    let found = explain(&id).map_err(|unknown| {
         Failure::usage(format!("{unknown}; `busbound explain` without an id lists everything"))
     })?;
     show(&found, &resolve_output(&args.output)?, format!("{id}.html"))

@@ -34,6 +34,9 @@ use crate::steps::basis::Basis;
 use crate::steps::window::Window;
 use crate::unit::Unit;
 
+/// How a sentence begins that is true for every step.
+const EACH: &str = "each";
+
 pub(crate) struct Facts<'a> {
     pub(crate) trace: &'a Trace,
     pub(crate) host: Host<'a>,
@@ -305,7 +308,7 @@ impl<'a> Facts<'a> {
     /// Like [`of_each`](Self::of_each), without the profiler where that is known.
     pub(crate) fn of_each_own(&self) -> String {
         match self.unprofiled() {
-            Some(own) => format!("of each {} {}", milliseconds(own.mid), self.unit()),
+            Some(own) => format!("of {} {} {}", self.each(), milliseconds(own.mid), self.unit()),
             None => self.of_each(),
         }
     }
@@ -313,7 +316,10 @@ impl<'a> Facts<'a> {
     /// Like [`of_each`](Self::of_each), and says that the profiler's cost is included where that matters.
     pub(crate) fn of_each_recorded(&self) -> String {
         match self.unprofiled() {
-            Some(_) => format!("of each recorded {} {}", milliseconds(self.step_ms()), self.unit()),
+            Some(_) => match self.each() {
+                EACH => format!("of each recorded {} {}", milliseconds(self.step_ms()), self.unit()),
+                one => format!("of {one} {} {} as recorded", milliseconds(self.step_ms()), self.unit()),
+            },
             None => self.of_each(),
         }
     }
@@ -326,8 +332,13 @@ impl<'a> Facts<'a> {
             Some(steps) if (steps.p50_ms / self.step_ms() - 1.0).abs() > 0.15 => {
                 format!("of {span} per {unit} on average (median {})", milliseconds(steps.p50_ms))
             }
-            Some(_) => format!("of each {span} {unit}"),
+            Some(_) => format!("of {} {span} {unit}", self.each()),
         }
+    }
+
+    /// One step is not every step.
+    fn each(&self) -> &'static str {
+        if self.window.times().is_some_and(|steps| steps.count == 1) { "the one analyzed" } else { EACH }
     }
 
     /// Time between the first and the last work of the devices, per step.

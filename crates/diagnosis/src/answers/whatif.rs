@@ -350,8 +350,10 @@ fn candidates(facts: &Facts<'_>) -> Vec<Vec<Change>> {
         .any(|copy| [copy.transfer.src, copy.transfer.dst].contains(&busbound_trace::MemoryKind::Pageable));
     let mut all: Vec<Vec<Change>> = Vec::new();
     let mut bases: Vec<Vec<Change>> = vec![vec![]];
+    // Batches of a loader are pinned by the loader.
+    let are_batches = facts.host.inputs().next().is_some() && large_fetches(facts) < LAYERS;
     if pageable {
-        bases.push(vec![Pin.into()]);
+        bases.push(vec![if are_batches { LoaderPin.into() } else { Pin.into() }]);
     }
     for base in &bases {
         let mut add = |more: &[Change]| all.push(base.iter().cloned().chain(more.iter().cloned()).collect());
@@ -365,10 +367,11 @@ fn candidates(facts: &Facts<'_>) -> Vec<Vec<Change>> {
         add(&[NoSync.into(), Prefetch(1).into()]);
         add(&[CudaGraph.into()]);
         add(&[Keep.into()]);
-        if large_fetches(facts) >= BATCHES {
+        let fetches = large_fetches(facts);
+        if fetches >= BATCHES {
             add(&[Resident(0.5).into()]);
             add(&[Resident(0.5).into(), Prefetch(1).into()]);
-            if large_fetches(facts) >= LAYERS {
+            if fetches >= LAYERS {
                 add(&[Stream.into()]);
             }
         }
@@ -380,9 +383,6 @@ fn candidates(facts: &Facts<'_>) -> Vec<Vec<Change>> {
     if pageable {
         all.push(vec![Stage.into()]);
     }
-    if pageable && facts.host.inputs().next().is_some() {
-        all.push(vec![LoaderPin.into()]);
-    }
     all.retain(|changes| !changes.is_empty());
     all
 }
@@ -391,12 +391,13 @@ fn candidates(facts: &Facts<'_>) -> Vec<Vec<Change>> {
 const BATCHES: f64 = 4.0;
 const LAYERS: f64 = 8.0;
 
-/// Large H2D copies per step.
+/// Large H2D copies per step; per batch, where a loader fetches several per step.
 fn large_fetches(facts: &Facts<'_>) -> f64 {
+    let batches = facts.host.inputs().count() as f64 / facts.steps();
     let large = facts.issued_copies().filter(|copy| {
         copy.transfer.direction == Direction::HostToDevice && copy.bytes().unwrap_or(0) >= 1 << 20
     });
-    large.count() as f64 / facts.steps()
+    large.count() as f64 / facts.steps() / batches.max(1.0)
 }
 
 /// Drops scenarios that need more effort than another one that is as fast.

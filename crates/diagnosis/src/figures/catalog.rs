@@ -191,8 +191,8 @@ catalog! {
         of: |run| run.breakdown.per_step_ms(|part| part == Part::Idle(GapCause::Copy)),
     }
     IdleHostMs = "idle_host_ms" {
-        label: "idle: host busy with other work", unit: MillisecondsPerStep, better: Lower,
-        summary: "idle while the host does other work",
+        label: "idle: host busy with CPU work", unit: MillisecondsPerStep, better: Lower,
+        summary: "idle while the host does CPU work",
         definition: "GPU idle time while the host did work of its own before the next launch: operators on the CPU, memory allocation, Python.",
         of: |run| run.breakdown.per_step_ms(|part| part == Part::Idle(GapCause::Host)),
     }

@@ -21,7 +21,7 @@ pub(super) static RULE: Rule = Rule {
     candidate: Candidate::None(
         "`optimizer=overlap` hides it only in the time in which the host waits. A program that runs it on another thread hides more, or less.",
     ),
-    effort: Effort::OneLine,
+    effort: Effort::FewLines,
     unless: &[],
     relieves: &[Resource::Host],
     check,

@@ -73,9 +73,10 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
     Some(Draft {
         title: None,
         seen: format!(
-            "Collectives take {}{per}, {} of it not overlapped with compute.{named} A collective that waits for a slower rank looks the same.{}",
+            "Collectives take {}{per}, {} of it not overlapped with compute.{named} {} of compute is left to overlap it with. A collective that waits for a slower rank looks the same: pass the traces of all ranks.{}",
             milliseconds(facts.time.comm_ms / steps),
             milliseconds(exposed / steps),
+            milliseconds(room / steps),
             ddp.map_or("", SeenDdp::clause),
         ),
         evidence: json!({

@@ -61,18 +61,18 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
                 loader.parts_text(),
             ),
             format!(
-                "Use DataLoader(num_workers={workers}, persistent_workers=True, pin_memory=True): {workers} workers prepare what a {unit} fetches \
-                 every {}; the rest of the recorded {unit} takes {}{}.",
+                "Use DataLoader(num_workers={workers}, persistent_workers=True, pin_memory=True): {workers} workers prepare the input of a {unit} \
+                 in {}; the rest of the recorded {unit} takes {}{}.",
                 milliseconds(loader.made_ms()),
                 milliseconds(loader.rest_ms),
-                if loader.made_ms() < loader.rest_ms { ", so the GPU no longer waits" } else { "" },
+                if loader.made_ms() < loader.rest_ms { ", so the GPU should wait no more" } else { "" },
             ),
         )
     } else {
         (
             String::new(),
             format!(
-                "Use at least {:.1}x as many workers (num_workers), with persistent_workers=True and a higher prefetch_factor. Move decoding out of the loop.",
+                "Use at least {:.1}x as many workers as now (num_workers; the trace does not show how many), with persistent_workers=True and a higher prefetch_factor. Move decoding out of the loop.",
                 1.0 + loader.batch_ms / loader.rest_ms.max(f64::MIN_POSITIVE),
             ),
         )

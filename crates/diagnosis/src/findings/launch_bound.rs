@@ -69,6 +69,9 @@ fn once(facts: &Facts<'_>, cause: &IdleCause, idle: f64) -> (f64, String) {
     }
 }
 
+/// Idle time for host work is worth saying from this share of the time that the GPU waits for launches.
+const MUCH_HOST: f64 = 0.5;
+
 /// A fused optimizer helps only where there is an optimizer.
 fn fix(facts: &Facts<'_>) -> Fix {
     let optimizes = facts.host.annotations().iter().any(|event| event.name().starts_with("Optimizer."));
@@ -96,10 +99,18 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
     let by =
         if operators.is_empty() { String::new() } else { format!(" Launched by {}.", operators.join(", ")) };
     let (once, one_time) = once(facts, cause, idle);
+    let host = facts.idle_ms(GapCause::Host);
+    let more = match host > MUCH_HOST * idle {
+        true => format!(
+            " CUDA graphs also remove most host work between launches, which the GPU waits for {}{per}.",
+            milliseconds(host / steps)
+        ),
+        false => String::new(),
+    };
     Some(Draft {
         title: None,
         seen: format!(
-            "{} per {unit}, median kernel {:.1} µs, median launch call {:.1} µs: the GPU waits with an empty queue for {}{per}.{one_time}{by}",
+            "{} per {unit}, median kernel {:.1} µs, median launch call {:.1} µs: the GPU waits with an empty queue for {}{per}.{more}{one_time}{by}",
             plural((launches.kernels as f64 / steps).round() as u64, "kernel", "kernels"),
             launches.median_kernel_us,
             launches.median_call_us,

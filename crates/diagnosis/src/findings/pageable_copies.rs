@@ -2,7 +2,7 @@
 
 use busbound_cause::Resource;
 use busbound_trace::Direction;
-use busbound_whatif::replay::{Pin, Stage};
+use busbound_whatif::replay::{LoaderPin, Pin, Stage};
 
 use super::common::copies::times_of;
 use super::common::pageable::{self, Buffers, Staged, is_asynchronous_in_name_only, pageable};
@@ -12,7 +12,7 @@ use crate::settings::Target;
 use crate::settings::offload::pinned;
 
 pub(super) static RULE: Rule = Rule {
-    title: "Pageable host memory",
+    title: "H2D copies from pageable memory",
     doing: "pinning host buffers",
     precondition: pageable::PRECONDITION,
     basis: pageable::BASIS,
@@ -46,7 +46,9 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
         seen: staged.seen("from"),
         evidence: staged.evidence(),
         fix: match buffers {
-            Buffers::Loader => fix.setting(Target::DataLoader, "pin_memory", true),
+            Buffers::Loader => {
+                fix.setting(Target::DataLoader, "pin_memory", true).replayed_as(vec![LoaderPin.into()])
+            }
             Buffers::Own => fix.settings(pinned()),
         },
         at: times_of(&copies),

@@ -16,7 +16,7 @@ pub(super) static RULE: Rule = Rule {
     precondition: pageable::PRECONDITION,
     basis: pageable::BASIS,
     candidate: Candidate::AlsoWithoutCode(|| vec![Pin.into()], || vec![Stage.into()]),
-    effort: Effort::OneLine,
+    effort: Effort::FewLines,
     unless: &[FindingId::PageFaults],
     relieves: &[Resource::D2h],
     check,

@@ -110,7 +110,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
             count as f64 / steps,
             milliseconds(waited / steps),
             milliseconds(idle / steps),
-            if between > 0.0 { ", and its streams are serialized" } else { "" },
+            if between > 0.0 { ", and copies and kernels of different streams do not overlap" } else { "" },
         ),
         evidence: json!({
             "syncs_per_step": count as f64 / steps,

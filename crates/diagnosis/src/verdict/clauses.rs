@@ -57,7 +57,7 @@ pub(super) fn clause(facts: &Facts<'_>, bound: Bound) -> String {
         }
         Bound::Host => match collective_on_host(facts) {
             Some(name) => format!("is idle time while the host waits for other ranks, mostly in {name}"),
-            None => format!("is idle time waiting for the host to do other work{}", mostly(facts)),
+            None => format!("is idle time waiting for CPU work on the host{}", mostly(facts)),
         },
         Bound::Sync => lost_to(facts, bound),
         Bound::Input => "is idle time waiting for the next input batch".to_owned(),
@@ -67,23 +67,30 @@ pub(super) fn clause(facts: &Facts<'_>, bound: Bound) -> String {
 
 /// What the share of a step is that a bound gains, if no part of the step is as large.
 pub(super) fn lost_to(facts: &Facts<'_>, bound: Bound) -> String {
-    let what = match bound {
+    match gained(facts, bound) {
+        Some(what) => format!("is lost to {what}"),
+        None => "is on-device work".to_owned(),
+    }
+}
+
+/// What a step would have to do without to gain; `None` for compute.
+pub(super) fn gained(facts: &Facts<'_>, bound: Bound) -> Option<String> {
+    Some(match bound {
         Bound::Transfer => match InKernels::of(facts).named(facts) {
             Some(what) => format!("kernels' waits for {what}"),
             None => copies(facts),
         },
         Bound::Communication => "communication between GPUs".to_owned(),
-        Bound::Compute => return "is on-device work".to_owned(),
+        Bound::Compute => return None,
         Bound::Launch => "the time that launches take on the host".to_owned(),
         Bound::Host => match collective_on_host(facts) {
             Some(name) => format!("waits of the host for other ranks, mostly in {name}"),
-            None => format!("other work of the host{}", mostly(facts)),
+            None => format!("CPU work on the host{}", mostly(facts)),
         },
         Bound::Sync => "host syncs".to_owned(),
         Bound::Input => "waiting for input".to_owned(),
         Bound::Mixed | Bound::Unknown => "what bounds it".to_owned(),
-    };
-    format!("is lost to {what}")
+    })
 }
 
 /// The collective on the CPU that is the largest part of the host's work: there it waits for other ranks.

@@ -33,7 +33,6 @@ struct CardView<'a> {
 struct Row<'a> {
     title: &'a str,
     saving: String,
-    before_and_after: String,
     fix: &'a str,
 }
 
@@ -47,7 +46,6 @@ pub fn card(diagnosis: &Diagnosis) -> Result<String, RenderError> {
     let rows = diagnosis.findings.iter().take(FINDINGS).map(|finding| Row {
         title: &finding.title,
         saving: text::saving(finding, diagnosis),
-        before_and_after: text::before_and_after(finding, diagnosis),
         fix: &finding.fix,
     });
     let view = CardView {

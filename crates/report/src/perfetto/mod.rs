@@ -54,8 +54,12 @@ fn write_all(mut out: impl Write, trace: &Trace, drawn: Option<&Drawn>) -> io::R
         write!(out, ",\n\"busbound_unprofiled_step_ms\": ")?;
         serde_json::to_writer(&mut out, &trace.origin().unprofiled_step_ms)?;
     }
+    let zero = zero(trace);
+    if let Some(base) = trace.origin().base_time_ns.and_then(|base| base.checked_add(zero)) {
+        write!(out, ",\n\"baseTimeNanoseconds\": {base}")?;
+    }
     write!(out, ",\n\"displayTimeUnit\": \"ms\", \"traceEvents\": [")?;
-    let mut events = Events { out, is_first: true };
+    let mut events = Events { out, zero, is_first: true };
     original::write(&mut events, trace)?;
     if let Some(drawn) = drawn {
         derived::write(&mut events, &drawn.diagnosis, &drawn.picture)?;
@@ -64,9 +68,26 @@ fn write_all(mut out: impl Write, trace: &Trace, drawn: Option<&Drawn>) -> io::R
     events.out.flush()
 }
 
+/// Viewers read times as floating-point numbers. A nanosecond is lost from here on: 104 days.
+const EXACT_NS: i64 = 1 << 53;
+
+/// The time that is written as 0: that of the trace, or, where viewers would round its times, a second in which it began.
+fn zero(trace: &Trace) -> i64 {
+    let starts = trace.events().map(|event| event.start().as_nanos());
+    let (first, last) = starts.fold((i64::MAX, i64::MIN), |(first, last), at| (first.min(at), last.max(at)));
+    let is_exact = |at: i64| (-EXACT_NS..EXACT_NS).contains(&at);
+    if first > last || (is_exact(first) && is_exact(last)) {
+        0
+    } else {
+        first.saturating_sub(first.rem_euclid(1_000_000_000))
+    }
+}
+
 /// A list of JSON objects being written.
 struct Events<W> {
     out: W,
+    /// See [`zero`].
+    zero: i64,
     is_first: bool,
 }
 
@@ -117,7 +138,7 @@ impl<W: Write> Events<W> {
             self.out,
             "{{\"ph\": \"X\", \"cat\": \"{category}\", \"name\": {}, \"pid\": {process}, \"tid\": {thread}, \"ts\": {}, \"dur\": {}, \"args\": {{{args}}}}}",
             Quoted(name),
-            Micros(start),
+            Micros(start.saturating_sub(self.zero)),
             Micros(length)
         )
     }
@@ -128,7 +149,7 @@ impl<W: Write> Events<W> {
             self.out,
             "{{\"ph\": \"C\", \"name\": {}, \"pid\": {process}, \"ts\": {}, \"args\": {{\"GB/s\": {value:.3}}}}}",
             Quoted(name),
-            Micros(at)
+            Micros(at.saturating_sub(self.zero))
         )
     }
 
@@ -140,7 +161,7 @@ impl<W: Write> Events<W> {
         write!(
             self.out,
             "{{\"ph\": \"{phase}\", \"id\": {id}, \"pid\": {process}, \"tid\": {thread}, \"ts\": {}, \"cat\": \"ac2g\", \"name\": \"ac2g\"{binding}}}",
-            Micros(at)
+            Micros(at.saturating_sub(self.zero))
         )
     }
 

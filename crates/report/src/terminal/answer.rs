@@ -2,7 +2,7 @@
 
 use anstyle::{AnsiColor, Style};
 use busbound_diagnosis::quantity::milliseconds;
-use busbound_diagnosis::{Diagnosis, FigureId, Finding, GapCause, Limitation, LimitationId, Severity};
+use busbound_diagnosis::{Bound, Diagnosis, FigureId, Finding, GapCause, Limitation, LimitationId, Severity};
 
 use super::wrap::{Lead, columns_of, hanging_with_lead};
 use super::{FAINT, STRONG, capitalized, columns, hanging, line};
@@ -51,7 +51,7 @@ pub(super) fn answer(out: &mut String, diagnosis: &Diagnosis, width: u16) {
     let head = |show: Show| {
         let mut head = String::new();
         headline(&mut head, diagnosis, width);
-        if notes(&mut head, diagnosis, FIRST, width) {
+        if notes(&mut head, diagnosis, (FIRST, show.first_notes), width) {
             head.push('\n');
         }
         bar(&mut head, diagnosis, width, show.free);
@@ -60,7 +60,7 @@ pub(super) fn answer(out: &mut String, diagnosis: &Diagnosis, width: u16) {
     let tail = |show: Show| {
         let mut tail = String::new();
         if show.notes {
-            notes(&mut tail, diagnosis, MATTERS, width);
+            notes(&mut tail, diagnosis, (MATTERS, NOTES), width);
         }
         next(&mut tail, diagnosis, width);
         tail
@@ -84,8 +84,8 @@ struct Show {
     /// What a step would take without each resource.
     free: bool,
     notes: bool,
-    /// Fixes that pay after those of the findings.
-    then: bool,
+    /// Notes that come before the figures.
+    first_notes: usize,
     /// The least that is said of the first finding.
     first: Form,
 }
@@ -94,11 +94,11 @@ impl Show {
     /// From most to least: what to change is worth more than what would bound the run next, and more than notes that -v has
     /// too.
     const ALL: [Self; 5] = [
-        Self { free: true, notes: true, then: true, first: Form::Fix },
-        Self { free: false, notes: true, then: true, first: Form::Fix },
-        Self { free: false, notes: false, then: true, first: Form::Fix },
-        Self { free: false, notes: false, then: true, first: Form::Brief },
-        Self { free: false, notes: false, then: false, first: Form::Brief },
+        Self { free: true, notes: true, first_notes: NOTES, first: Form::Fix },
+        Self { free: false, notes: true, first_notes: NOTES, first: Form::Fix },
+        Self { free: false, notes: false, first_notes: NOTES, first: Form::Fix },
+        Self { free: false, notes: false, first_notes: NOTES, first: Form::Brief },
+        Self { free: false, notes: false, first_notes: 1, first: Form::Brief },
     ];
 }
 
@@ -113,8 +113,22 @@ struct Room {
 fn lines_of_first(diagnosis: &Diagnosis, width: u16, show: Show) -> usize {
     let Some(first) = diagnosis.findings.first() else { return 0 };
     let reserved = if diagnosis.findings.len() > 1 { 2 } else { 1 };
-    let then = if show.then { short_follow_ups(diagnosis, width) } else { String::new() };
-    entry(0, first, diagnosis, width, show.first).lines().count() + then.lines().count() + reserved
+    let then = short_follow_ups(diagnosis, width);
+    let named = lines_of_named_after(0, diagnosis, width);
+    entry(0, first, diagnosis, width, show.first).lines().count() + then.lines().count() + named + reserved
+}
+
+/// Findings that the headline promises to fix: they are never left out.
+fn is_named(finding: &Finding, diagnosis: &Diagnosis) -> bool {
+    let mut fixes = diagnosis.prize.iter().flat_map(|prize| &prize.fixes);
+    text::promises_prize(diagnosis) && fixes.any(|fix| fix.finding == finding.id)
+}
+
+/// Lines of the titles of those after this place in the list.
+fn lines_of_named_after(i: usize, diagnosis: &Diagnosis, width: u16) -> usize {
+    let rest = diagnosis.findings.iter().enumerate().skip(i + 1);
+    let named = rest.filter(|(_, finding)| is_named(finding, diagnosis));
+    named.map(|(at, finding)| entry(at, finding, diagnosis, width, Form::Title).lines().count()).sum()
 }
 
 /// What bounds the run, and the prize.
@@ -171,6 +185,7 @@ fn unbroken(out: &mut String, head: &str, entries: &str, width: u16) {
 fn if_free(out: &mut String, diagnosis: &Diagnosis, width: u16) {
     // The headline has it where there is a prize.
     if text::gain(diagnosis).is_none()
+        && diagnosis.verdict.bound != Bound::Unknown
         && let Some(unprofiled) = step_time::unprofiled(diagnosis)
     {
         hanging(out, "  without the profiler ", &unprofiled, width);
@@ -181,8 +196,8 @@ fn if_free(out: &mut String, diagnosis: &Diagnosis, width: u16) {
             Some(_) => format!("of {}, ", milliseconds(diagnosis.window.baseline_ms)),
             None => String::new(),
         };
-        let head = glued(format!("{of}if it took no time:"));
-        unbroken(out, "  ", &format!("{head}  {}", entries.join("   ")), width);
+        let head = glued(format!("{of}if one alone took no time:"));
+        unbroken(out, "  ", &format!("{head}  {}", entries.join(" · ")), width);
     }
 }
 
@@ -257,17 +272,21 @@ fn findings(out: &mut String, diagnosis: &Diagnosis, width: u16, room: Room) {
     }
     let mut shown = String::new();
     let mut left = diagnosis.findings.len();
-    let then = if room.show.then { short_follow_ups(diagnosis, width) } else { String::new() };
+    let then = short_follow_ups(diagnosis, width);
     for (i, finding) in diagnosis.findings.iter().enumerate() {
         // One line says that there are more, and one stays empty.
-        let reserved = if left > 1 { 2 } else { 1 } + then.lines().count();
+        let reserved =
+            if left > 1 { 2 } else { 1 } + then.lines().count() + lines_of_named_after(i, diagnosis, width);
         let fits = |text: &String| shown.lines().count() + text.lines().count() + reserved <= room.lines;
         let text = |form: Form| entry(i, finding, diagnosis, width, form);
         let Some(text) = forms_of(i, finding).iter().map(|form| text(*form)).find(fits).or_else(|| {
             // Without what to change, the rest is worth nothing.
-            (i == 0).then(|| text(room.show.first))
+            match i {
+                0 => Some(text(room.show.first)),
+                _ => is_named(finding, diagnosis).then(|| text(Form::Title)),
+            }
         }) else {
-            break;
+            continue;
         };
         shown.push_str(&text);
         left -= 1;
@@ -323,10 +342,12 @@ pub(super) enum Form {
 /// The finding with this place in the list.
 pub(super) fn entry(i: usize, finding: &Finding, diagnosis: &Diagnosis, width: u16, form: Form) -> String {
     let mut out = String::new();
-    let mut rest =
-        format!(": {}{}  ", text::saving(finding, diagnosis), text::before_and_after(finding, diagnosis));
+    let mut rest = format!(": {}  ", text::saving(finding, diagnosis));
     let mut style = STRONG;
     if form == Form::Everything {
+        if let Some(range) = text::range_alone(finding, diagnosis) {
+            rest = format!("{}; {range}  ", rest.trim_end());
+        }
         rest.push_str(&format!("[severity: {}]  ", text::severity(finding.severity)));
         // The severity decides what stands out among many.
         style = if finding.severity == Severity::High { STRONG } else { Style::new() };
@@ -358,16 +379,26 @@ fn first_sentence(text: &str) -> &str {
 }
 
 /// What changes how the answer is read. Returns whether there is any.
-fn notes(out: &mut String, diagnosis: &Diagnosis, which: &[LimitationId], width: u16) -> bool {
+fn notes(
+    out: &mut String,
+    diagnosis: &Diagnosis,
+    (which, most): (&[LimitationId], usize),
+    width: u16,
+) -> bool {
     // The verdict says why it is withheld.
     let is_said = |one: &Limitation| diagnosis.verdict.withheld == Some(one.id);
     let important = diagnosis.limitations.iter().filter(|one| which.contains(&one.id) && !is_said(one));
-    let mut shown = important.take(NOTES).peekable();
-    let is_any = shown.peek().is_some();
-    for limitation in shown {
+    let mut shown: Vec<&Limitation> = Vec::new();
+    for limitation in important {
+        // A damaged file may be damaged in two ways: one of them is enough.
+        if shown.len() < most && shown.iter().all(|one| one.id != limitation.id) {
+            shown.push(limitation);
+        }
+    }
+    for limitation in &shown {
         hanging(out, "  note: ", &capitalized(&limitation.text), width);
     }
-    is_any
+    !shown.is_empty()
 }
 
 /// What to do with the answer.

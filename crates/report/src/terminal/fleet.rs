@@ -12,16 +12,16 @@ pub(crate) fn runs_as_terminal(runs: &Runs<'_>, style: &Style) -> String {
     let width = style.width;
     let mut out = String::new();
     match runs.fleet {
-        Some(fleet) => out.push_str(&fleet_as_terminal(fleet, width)),
+        Some(fleet) => out.push_str(&fleet_as_terminal(fleet, style)),
         None if !runs.is_one() => {
             headline(&mut out, &single::overview(runs.all), width);
             if let Some(why) = runs.why_not_merged() {
                 hanging(&mut out, "  ", &why, width);
                 out.push('\n');
             }
+            unread(&mut out, runs.unread, width);
             columns(&mut out, &text::runs(runs.summaries), width);
             out.push('\n');
-            unread(&mut out, runs.unread, width);
         }
         None => {}
     }
@@ -40,14 +40,20 @@ pub(crate) fn runs_as_terminal(runs: &Runs<'_>, style: &Style) -> String {
     out
 }
 
-/// Ranks of one run, `width` columns wide.
-pub(crate) fn fleet_as_terminal(fleet: &FleetAnswer, width: u16) -> String {
+/// Ranks of one run.
+pub(crate) fn fleet_as_terminal(fleet: &FleetAnswer, style: &Style) -> String {
+    let width = style.width;
     let mut out = String::new();
     headline(&mut out, &fleet.statement, width);
     for (word, fact) in text::facts(fleet) {
         hanging(&mut out, &format!("  {word:<10}"), &fact, width);
     }
-    for table in [text::ranks(fleet), text::spreads(fleet), text::pipeline(fleet), text::late(fleet)] {
+    let ranks = text::ranks(fleet);
+    // A table of all ranks says the same.
+    let has_spreads = style.verbose || ranks.rows.len() < fleet.ranks.len();
+    let spreads = has_spreads.then(|| text::spreads(fleet));
+    let rest = [text::pipeline(fleet), text::late(fleet)];
+    for table in [Some(ranks), spreads].into_iter().flatten().chain(rest) {
         if !table.rows.is_empty() {
             out.push('\n');
             columns(&mut out, &table, width);

@@ -57,7 +57,7 @@ fn text(answer: &Answer<'_>, style: &Style) -> Result<String, RenderError> {
         Answer::Comparison(drawn) => compare::comparison_as_terminal(drawn.comparison, style),
         Answer::Predictions(Predictions { answers, .. }) => whatif::whatif_as_terminal(answers, width),
         Answer::Gate(gate) => gate::gate_as_terminal(gate, width),
-        Answer::Fleet(answer) => fleet::fleet_as_terminal(answer, width),
+        Answer::Fleet(answer) => fleet::fleet_as_terminal(answer, style),
         // A summary is input for a later merge, not for reading.
         Answer::Rank(summary) => rank_as_json(summary)?,
         Answer::History(history) => history::history_as_terminal(history, width),

@@ -21,13 +21,7 @@ pub fn watched_as_terminal(watched: &Watched, style: &Style) -> String {
     }
     if let Some(finding) = diagnosis.findings.first() {
         let saving = text::saving(finding, diagnosis);
-        let after = text::before_and_after(finding, diagnosis);
-        hanging(
-            &mut out,
-            "  1  ",
-            &format!("{}: {saving}{after}  [explain: {}]", finding.title, finding.id),
-            width,
-        );
+        hanging(&mut out, "  1  ", &format!("{}: {saving}  [explain: {}]", finding.title, finding.id), width);
     }
     if let Some(sentence) = text::cut_off(diagnosis) {
         hanging(&mut out, "  note: ", sentence, width);

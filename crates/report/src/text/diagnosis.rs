@@ -65,6 +65,8 @@ fn prize(diagnosis: &Diagnosis) -> Option<String> {
     // A prediction that may be far off is a range, not one number.
     let is_wide = prize.high_ms - prize.low_ms > 0.16 * prize.fixed_ms;
     let gain = match is_wide {
+        // Two ranges make no factor.
+        true if step_time::is_vague(diagnosis) => milliseconds_range(prize.low_ms, prize.high_ms),
         true => format!(
             "{} ({:.1}–{:.1}x)",
             milliseconds_range(prize.low_ms, prize.high_ms),
@@ -79,12 +81,18 @@ fn prize(diagnosis: &Diagnosis) -> Option<String> {
     Some(format!("{}: {} → {gain} by {doing}.", diagnosis.verdict.bound.title(), step_time::now(diagnosis)))
 }
 
+/// Whether the headline promises the prize: the finding that saves most is part of it.
+pub(crate) fn promises_prize(diagnosis: &Diagnosis) -> bool {
+    let mut fixes = diagnosis.prize.iter().flat_map(|prize| &prize.fixes);
+    let first = diagnosis.findings.first();
+    first.is_some_and(|first| fixes.any(|fix| fix.finding == first.id)) && prize(diagnosis).is_some()
+}
+
 /// The prize, if the finding that saves most is part of it; else what that finding saves.
 pub(crate) fn gain(diagnosis: &Diagnosis) -> Option<String> {
     let first = diagnosis.findings.first()?;
-    let is_part = diagnosis.prize.iter().flat_map(|prize| &prize.fixes).any(|fix| fix.finding == first.id);
-    if let Some(prize) = prize(diagnosis).filter(|_| is_part) {
-        return Some(prize);
+    if promises_prize(diagnosis) {
+        return prize(diagnosis);
     }
     if diagnosis.verdict.bound == Bound::Unknown {
         return None;
@@ -113,23 +121,34 @@ pub(crate) fn headline(diagnosis: &Diagnosis) -> String {
     }
 }
 
-/// ` (274 → 104 ms)` where the fix of a finding is part of the prize; ` (with finding 2: 274 → 104 ms)` where it fixes others too.
-pub(crate) fn before_and_after(finding: &Finding, diagnosis: &Diagnosis) -> String {
-    let fixes = diagnosis.prize.iter().flat_map(|prize| &prize.fixes);
-    fixes
-        .filter(|fix| fix.finding == finding.id)
-        .map(|fix| {
-            let place = |id: &FindingId| diagnosis.findings.iter().position(|finding| finding.id == *id);
-            let others: Vec<String> =
-                fix.together_with.iter().filter_map(place).map(|at| (at + 1).to_string()).collect();
-            let with = match others.as_slice() {
-                [] => String::new(),
-                [one] => format!("with finding {one}: "),
-                [first @ .., last] => format!("with findings {} and {last}: ", first.join(", ")),
-            };
-            format!(" ({with}{} → {})", milliseconds(fix.before_ms), milliseconds(fix.after_ms))
-        })
-        .collect()
+/// `saves about 170 ms/step (274 → 104 ms)` where the fix of a finding is part of the prize, with the findings that the same
+/// changes fix; `None` where it is not.
+fn in_prize(finding: &Finding, diagnosis: &Diagnosis) -> Option<String> {
+    let fixes = || diagnosis.prize.iter().flat_map(|prize| &prize.fixes);
+    let place =
+        |id: FindingId| diagnosis.findings.iter().position(|finding| finding.id == id).map(|at| at + 1);
+    if let Some(fix) = fixes().find(|fix| fix.together_with.contains(&finding.id)) {
+        return Some(format!("fixed with finding {}", place(fix.finding)?));
+    }
+    let fix = fixes().find(|fix| fix.finding == finding.id)?;
+    let others: Vec<String> =
+        fix.together_with.iter().filter_map(|id| place(*id)).map(|at| at.to_string()).collect();
+    let with = match others.as_slice() {
+        [] => String::new(),
+        [one] => format!(" with finding {one}"),
+        [first @ .., last] => format!(" with findings {} and {last}", first.join(", ")),
+    };
+    let (before, after) = (milliseconds(fix.before_ms), milliseconds(fix.after_ms));
+    let saves = milliseconds(fix.before_ms - fix.after_ms);
+    Some(format!("saves about {saves}{}{with} ({before} → {after})", diagnosis.unit().per()))
+}
+
+/// `162–178 ms alone`: the range of what a finding of the prize saves, where there is room for it.
+pub(crate) fn range_alone(finding: &Finding, diagnosis: &Diagnosis) -> Option<String> {
+    let fix = diagnosis.prize.iter().flat_map(|prize| &prize.fixes).find(|fix| fix.finding == finding.id)?;
+    let saves = finding.saves_ms_per_step;
+    let is_known = fix.together_with.is_empty() && finding.saving_known && saves.low >= 0.01 * saves.high;
+    is_known.then(|| format!("{} alone", milliseconds_range(saves.low, saves.high)))
 }
 
 /// Fixes that pay once the findings are fixed: what they are, and what they gain then.
@@ -387,6 +406,9 @@ pub(crate) fn contention(diagnosis: &Diagnosis) -> Option<String> {
 
 /// `saves 144–171 ms/step`.
 pub(crate) fn saving(finding: &Finding, diagnosis: &Diagnosis) -> String {
+    if let Some(saving) = in_prize(finding, diagnosis) {
+        return saving;
+    }
     let (saves, unit) = (finding.saves_ms_per_step, diagnosis.unit().per());
     if !finding.saving_known {
         return "saving unknown".to_owned();
@@ -422,6 +444,9 @@ pub(crate) fn cut_off(diagnosis: &Diagnosis) -> Option<&'static str> {
     (!diagnosis.source.complete).then_some(sentence)
 }
 
+/// Copies that gain a smaller share of the step are hidden behind kernels.
+const OVERLAPPED: f64 = 0.05;
+
 /// The sentence in place of findings if there are none.
 pub(crate) fn nothing_to_fix(diagnosis: &Diagnosis) -> Option<&'static str> {
     if !diagnosis.findings.is_empty() || diagnosis.devices.is_empty() {
@@ -429,6 +454,9 @@ pub(crate) fn nothing_to_fix(diagnosis: &Diagnosis) -> Option<&'static str> {
     }
     Some(match diagnosis.verdict.bound {
         Bound::Compute => "Nothing to fix between host and GPU.",
+        Bound::Transfer if diagnosis.verdict.share < OVERLAPPED => {
+            "Nothing to fix: copies and kernels already overlap. Fewer bytes, or faster kernels and copies, would help."
+        }
         _ => "No findings: this trace does not show what to change.",
     })
 }
@@ -445,11 +473,11 @@ pub(crate) fn overview(all: &[Diagnosis]) -> String {
     }
     bounds.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
     let list: Vec<_> = bounds.iter().map(|(word, n)| format!("{n} {word}")).collect();
-    let mut text = format!(
-        "{} runs: {}. Each is analyzed on its own clock; timestamps are not compared across runs.",
-        all.len(),
-        list.join(", ")
-    );
+    let runs = if all.len() == 1 { "run" } else { "runs" };
+    let mut text = format!("{} {runs}: {}.", all.len(), list.join(", "));
+    if all.len() > 1 {
+        text.push_str(" Each is analyzed on its own clock; timestamps are not compared across runs.");
+    }
     if all.iter().any(|diagnosis| diagnosis.stages.is_some()) {
         text.push_str(
             " Stages are followed within each process only: the clocks of two ranks are not aligned, so overlap between stages of different ranks is not visible.",

@@ -1,11 +1,21 @@
 //! What does a step take, as recorded and without the profiler?
 
 use busbound_diagnosis::quantity::{milliseconds, milliseconds_range};
-use busbound_diagnosis::{Diagnosis, FigureId, UnprofiledSource};
+use busbound_diagnosis::{Diagnosis, FigureId, Unprofiled, UnprofiledSource};
 
 /// The recorded step, which its parts sum to.
 pub(crate) fn recorded_ms(diagnosis: &Diagnosis) -> f64 {
     FigureId::SpanMs.of(diagnosis).unwrap_or(0.0)
+}
+
+/// An estimate whose range is a larger share of it is said as a range.
+const WIDE: f64 = 0.4;
+
+/// Whether what a step takes without the profiler is a guess.
+pub(crate) fn is_vague(diagnosis: &Diagnosis) -> bool {
+    let is_wide =
+        |one: Unprofiled| one.source == UnprofiledSource::Model && one.high - one.low > WIDE * one.mid;
+    diagnosis.window.unprofiled.is_some_and(is_wide)
 }
 
 /// `274 ms/step`, or `about 6.90 ms/step without the profiler (12.4 ms recorded)`.
@@ -13,6 +23,11 @@ pub(crate) fn now(diagnosis: &Diagnosis) -> String {
     let (now, unit) = (milliseconds(diagnosis.window.baseline_ms), diagnosis.unit().per());
     match diagnosis.window.unprofiled {
         None => format!("{now}{unit}"),
+        Some(unprofiled) if is_vague(diagnosis) => {
+            let range = milliseconds_range(unprofiled.low, unprofiled.high);
+            let recorded = milliseconds(recorded_ms(diagnosis));
+            format!("{range}{unit} without the profiler (estimated; {recorded} recorded)")
+        }
         Some(unprofiled) => {
             let about = if unprofiled.source == UnprofiledSource::Model { "about " } else { "" };
             let recorded = milliseconds(recorded_ms(diagnosis));

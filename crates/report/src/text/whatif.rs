@@ -1,7 +1,7 @@
 //! The sentences and tables of a prediction.
 
 use busbound_diagnosis::WhatIf;
-use busbound_diagnosis::quantity::{bytes, milliseconds, plural};
+use busbound_diagnosis::quantity::{bytes, milliseconds};
 use busbound_whatif::replay::Change;
 
 use super::Table;
@@ -36,12 +36,8 @@ pub(crate) fn table(answer: &WhatIf) -> Table {
 
 /// How accurate the replay of the unchanged trace is.
 pub(crate) fn replay(answer: &WhatIf) -> String {
-    format!(
-        "replaying the trace unchanged gives its step time to {:.1}%; {} recorded, {} inferred from timing",
-        100.0 * answer.replay_error.abs(),
-        plural(answer.recorded_waits as u64, "wait", "waits"),
-        answer.inferred_waits
-    )
+    let error = 100.0 * answer.replay_error.abs();
+    format!("the replay of the unchanged trace matches the recorded step (error {error:.1}%)")
 }
 
 /// The effort and the assumptions of each change in the listed scenarios, each change once.

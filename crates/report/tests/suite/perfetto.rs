@@ -65,6 +65,21 @@ fn an_exported_run_gives_the_same_results_when_read_back() {
     }
 }
 
+/// A recording counts from 1970: as a floating-point number of microseconds, that is exact to a quarter of one. Perfetto
+/// then dropped calls that seemed to overlap.
+#[test]
+fn times_since_1970_are_written_so_that_viewers_keep_every_nanosecond() {
+    let trace = fixture("recorded/offload.bbt");
+    let first = trace.events().map(|event| event.start().as_nanos()).min().unwrap();
+    let json: Value = serde_json::from_slice(&exported(&trace)).unwrap();
+    let written = json["traceEvents"].as_array().unwrap().iter().filter(|event| event["ph"] == "X");
+    let least = written.filter_map(|event| event["ts"].as_f64()).fold(f64::INFINITY, f64::min);
+    assert_eq!(least, (first % 1_000_000_000) as f64 / 1e3);
+    let zero = first - first % 1_000_000_000;
+    let base = trace.origin().base_time_ns.map(|base| base + zero);
+    assert_eq!(json["baseTimeNanoseconds"].as_i64(), base);
+}
+
 #[test]
 fn findings_are_on_separate_tracks() {
     let trace = fixture("off_block_pageable_c4.json.gz");

@@ -75,11 +75,19 @@ pub(super) fn statement(runs: &[Diagnosis], change: &Change) -> String {
     let times = format!("{} → {}", milliseconds(change.before_ms), milliseconds(change.after_ms));
     let between = if runs.len() > 2 { format!(" from run 1 to run {}", runs.len()) } else { String::new() };
     if change.outcome == Outcome::NoClearDifference {
-        let why = match change.spread_ms.filter(|_| change.factor >= SMALLEST_FACTOR) {
+        let spread = change.spread_ms.filter(|_| change.factor >= SMALLEST_FACTOR);
+        let why = match spread {
             Some(spread) => format!("steps vary by ±{} within a run", milliseconds(spread)),
             None => "the medians are within 0.5%".to_owned(),
         };
         let other = other_work(runs).unwrap_or_default();
+        let difference = change.after_ms - change.before_ms;
+        if spread.is_some_and(|spread| difference.abs() > spread) {
+            let word = if difference < 0.0 { "faster" } else { "slower" };
+            return format!(
+                "Possibly {word}{between} ({times}), but {why}: record more steps to be sure.{other}"
+            );
+        }
         return format!("No clear difference{between} ({times}): {why}.{other}");
     }
     let recorded = format!("{} {}{between} ({times})", times_of(change.factor), change.outcome);
@@ -125,9 +133,15 @@ const OTHER_COMPUTE: f64 = 1.25;
 /// The same program runs about as many kernels per step, within this share.
 const SAME_KERNELS: f64 = 0.1;
 
-/// A sentence, if the runs look like the same program with batches of different sizes: then a step is not the same work.
+/// A sentence, if the runs look like different programs, or like the same program with batches of different sizes: then a step
+/// is not the same work.
 fn other_work(runs: &[Diagnosis]) -> Option<String> {
     let (first, last) = (runs.first()?, runs.last()?);
+    let has = |run: &Diagnosis, name: &str| run.kernel_totals.iter().any(|kernel| kernel.name == name);
+    let are_known = !first.kernel_totals.is_empty() && !last.kernel_totals.is_empty();
+    if are_known && !first.kernel_totals.iter().any(|kernel| has(last, &kernel.name)) {
+        return Some(" These look like different programs: they have no kernel in common.".to_owned());
+    }
     let ratio = |figure: FigureId| Some(figure.of(last)? / figure.of(first).filter(|value| *value > 0.0)?);
     let (bytes, compute) = (ratio(FigureId::H2dMb)?, ratio(FigureId::ComputeMs)?);
     let kernels = ratio(FigureId::Kernels)?;

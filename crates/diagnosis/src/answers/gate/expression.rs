@@ -272,7 +272,7 @@ impl<'a> Reader<'a> {
                 self.rest = before;
                 return Err(self.wrong());
             };
-            let scale = if self.take("%") { 0.01 } else { 1.0 };
+            let scale = if self.take("%") { 0.01 } else { self.unit() };
             return Ok(Expression::Number(number * scale));
         }
         let before = self.rest;
@@ -296,6 +296,20 @@ impl<'a> Reader<'a> {
                 Ok(Expression::Figure(figure))
             }
         }
+    }
+
+    /// A unit after a number, if it is one of the figure before: `step_p50 < 1.5 s`. Returns what to multiply by.
+    fn unit(&mut self) -> f64 {
+        const SECONDS: [(&str, f64); 4] = [("ms", 1e-3), ("µs", 1e-6), ("us", 1e-6), ("s", 1.0)];
+        let Some(own) = self.first.as_ref().map(GateFigure::symbol).filter(|own| !own.is_empty()) else {
+            return 1.0;
+        };
+        let Some((_, own_seconds)) = SECONDS.into_iter().find(|(unit, _)| *unit == own) else {
+            let _ = self.take(own);
+            return 1.0;
+        };
+        let taken = SECONDS.into_iter().find(|(unit, _)| self.take(unit));
+        taken.map_or(1.0, |(_, seconds)| seconds / own_seconds)
     }
 
     fn nested_sum(&mut self, depth: usize) -> Result<Expression, RequirementError> {
@@ -355,6 +369,9 @@ mod tests {
             ("step_p50 <= baseline * 1.03", Some(false)),
             ("step_p50 < baseline + 5", Some(true)),
             ("exposed_copy_ms<5", Some(true)),
+            ("step_p50 < 105ms", Some(true)),
+            ("step_p50 < 0.1 s", Some(false)),
+            ("step_p50 < 0.2s + 1 us", Some(true)),
             ("exposed_copy_ms / step_p50 < 2%", Some(false)),
             ("exposed_copy_ms / step_p50 < 3%", Some(true)),
             ("exposed_copy_ms <= 3 * baseline.exposed_copy_ms", Some(true)),
@@ -388,7 +405,7 @@ mod tests {
             ("speed < 3", "busbound gate --help lists the figures"),
             ("step_p50 <", "cannot parse"),
             ("step_p50 = 3", "at \"= 3\""),
-            ("step_p50 < 3 ms", "at \"ms\""),
+            ("step_p50 < 3 GB", "at \"GB\""),
             ("", "cannot parse"),
             ("baseline < 3", "no figure"),
             ("step_p50 < 1.2.3", "1.2.3"),

@@ -72,6 +72,14 @@ impl GateFigure {
     }
 
     /// In words: `ms per step`, `/s`.
+    /// Next to a number: `ms`, `GB/s`; empty for counts.
+    pub(super) fn symbol(&self) -> &'static str {
+        match self {
+            Self::Catalog(figure) => figure.unit().symbol(),
+            Self::PerSecond(_) => "/s",
+        }
+    }
+
     pub(super) fn unit(&self, unit: Unit) -> String {
         match self {
             Self::Catalog(figure) => figure.unit().phrase(unit),

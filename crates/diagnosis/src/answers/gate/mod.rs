@@ -191,12 +191,12 @@ fn statement(failed: &[&Check], all: usize, runs: usize) -> String {
 /// The figures of a part do not describe the rest of the file.
 fn whole_file() -> Check {
     Check {
-        require: "the whole file could be read".to_owned(),
+        require: "the whole file is readable".to_owned(),
         passed: false,
         value: None,
         limit: None,
         unit: String::new(),
-        why: Some("only a part could be read; --partial checks that part".to_owned()),
+        why: Some("it is cut off or damaged; --partial checks the part that can be read".to_owned()),
     }
 }
 

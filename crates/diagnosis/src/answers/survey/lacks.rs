@@ -153,7 +153,7 @@ pub(super) fn gpu_tail(scope: &Scope<'_>) -> Option<Lack> {
     };
     Some(Lack {
         what: format!("GPU events end {} before the host events: the rest {why}", time(short)),
-        prevents: "analyzing the GPU for that time; it would look idle",
+        prevents: "analyzing the GPU for that time",
         remedy,
     })
 }
@@ -202,7 +202,7 @@ pub(super) fn copy_bytes(scope: &Scope<'_>) -> Option<Lack> {
             "{without} of {} copies do not record how many bytes they moved",
             scope.totals.count(EventKind::Copy)
         ),
-        prevents: "the bandwidth of those copies",
+        prevents: "knowing the bandwidth of those copies",
         remedy: "use a newer PyTorch; older ROCm profilers do not record it",
     })
 }
@@ -462,7 +462,7 @@ pub(super) fn synchronizations(scope: &Scope<'_>) -> Option<Lack> {
 pub(super) fn steps(scope: &Scope<'_>) -> Option<Lack> {
     scope.survey.steps.is_empty().then(|| Lack {
         what: format!("no step annotations{}", scope.here()),
-        prevents: "per-step figures, unless iterations are detected in the launches",
+        prevents: "computing figures per step, unless iterations are detected in the launches",
         remedy: "call prof.step() in the loop, or wrap each step in record_function(\"step\")",
     })
 }

@@ -90,7 +90,7 @@ fn say_without_code(facts: &Facts<'_>, findings: &mut [Finding]) {
     let Predicted { step_ms, low_ms, high_ms, .. } = predicted;
     let command = "busbound try -- CMD";
     let gain = format!("{} → about {}", milliseconds(now), milliseconds(step_ms));
-    finding.fix.push_str(&format!(" Without code changes, {command} does part of it ({gain})."));
+    finding.fix.push_str(&format!(" Without code changes: {command} speeds up these copies ({gain})."));
     finding.without_code = Some(WithoutCode {
         command,
         candidate: changes.iter().map(ToString::to_string).collect(),
