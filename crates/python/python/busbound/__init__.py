@@ -13,6 +13,7 @@
 
 from __future__ import annotations
 
+from ._history import history
 from ._native import VERSION as __version__
 from ._native import (
     BusboundError,
@@ -37,6 +38,7 @@ __all__ = [
     "UnreadableError",
     "__version__",
     "compare",
+    "history",
     "measure_profiler",
     "merge",
     "offload",
