@@ -107,6 +107,14 @@ fn a_quoted_pattern_of_directories_is_one_job_each() {
 }
 
 #[test]
+fn for_an_address_it_names_the_python_package() {
+    let (_, error, code) =
+        common::text(&common::busbound(&["history", "s3://bucket/summaries"]).output().unwrap());
+    assert!(code == Some(2) && error.contains("s3://bucket/summaries is not a directory"), "{error}");
+    assert!(error.contains("busbound.history of the Python package"), "{error}");
+}
+
+#[test]
 fn without_a_change_it_says_so() {
     let folder = tempfile::tempdir().unwrap();
     write_history(folder.path(), &[]);
