@@ -17,7 +17,7 @@ SCHEMAS = HERE.parent.parent / "docs"
 RESULTS = HERE / "python" / "busbound" / "results.py"
 
 # Whole answers, in the order of their schemas.
-ANSWERS = ["diagnosis", "survey", "comparison", "whatif", "rank", "fleet"]
+ANSWERS = ["diagnosis", "survey", "comparison", "whatif", "rank", "fleet", "history"]
 
 PLAIN = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
 

@@ -158,6 +158,11 @@ pub fn summaries_below(directory: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
+/// What a pattern matches, if these are folders only.
+pub(crate) fn folders_matching(path: &Path) -> Result<Option<Vec<PathBuf>>, Error> {
+    Ok(expand(path)?.filter(|found| found.iter().all(|path| path.is_dir())))
+}
+
 /// Expands a pattern that the shell did not expand; `None` if the path is not a pattern.
 fn expand(path: &Path) -> Result<Option<Vec<PathBuf>>, Error> {
     let Some(pattern) = path.to_str().filter(|text| text.contains(['*', '?', '['])) else { return Ok(None) };

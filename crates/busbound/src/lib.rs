@@ -60,7 +60,7 @@ pub use offload::SeenLayers;
 pub use run::{Run, open, open_input};
 pub use save::save;
 pub use stage::Stage;
-pub use summaries::{Merged, jobs_in, keep_summary, merge_files, stem_of};
+pub use summaries::{Merged, job_of, jobs_in, keep_summary, merge_files, stem_of};
 pub use together::{RunGroup, Show, share_pipeline};
 
 pub use busbound_diagnosis::{

@@ -9,7 +9,7 @@ use busbound_report::{Format, Report, Style};
 use tempfile::NamedTempFile;
 
 use crate::error::Error;
-use crate::inputs::summaries_in;
+use crate::inputs::{folders_matching, summaries_in};
 
 /// Ranks read from files.
 #[derive(Debug)]
@@ -23,33 +23,51 @@ pub struct Merged {
 /// # Errors
 /// If a path matches nothing.
 pub fn merge_files(paths: &[PathBuf]) -> Result<Merged, Error> {
+    let files = summaries_in(paths)?.into_iter().map(|path| {
+        let text = fs::read_to_string(&path).map_err(Error::io(&path));
+        (path, text)
+    });
+    Ok(merged(files))
+}
+
+fn merged(files: impl Iterator<Item = (PathBuf, Result<String, Error>)>) -> Merged {
     let mut saved = Vec::new();
     let mut unread = Vec::new();
-    for path in summaries_in(paths)? {
-        let text = fs::read_to_string(&path).map_err(Error::io(&path));
+    for (path, text) in files {
         let parsed = text.and_then(|text| Fleet::parse(&text).map_err(|error| Error::content(&path, error)));
         match parsed {
             Ok(more) => saved.push(more),
             Err(why) => unread.push(Unread::new(path.display().to_string(), why.to_string())),
         }
     }
-    Ok(Merged { fleet: saved.into_iter().collect(), unread })
+    Merged { fleet: saved.into_iter().collect(), unread }
 }
 
 /// The recordings of jobs, for [`History::of`](busbound_fleet::History::of): each path holds the summaries of one, in files,
-/// folders or patterns.
+/// folders or patterns. A pattern that matches only folders is one job per folder.
 ///
 /// # Errors
 /// If a path matches nothing.
 pub fn jobs_in(paths: &[PathBuf]) -> Result<(Vec<Job>, Vec<Unread>), Error> {
     let (mut jobs, mut unread) = (Vec::new(), Vec::new());
     for path in paths {
-        let merged = merge_files(std::slice::from_ref(path))?;
-        let recordings = merged.fleet.ranks().to_vec();
-        jobs.push(Job { name: path.display().to_string().trim_end_matches('/').to_owned(), recordings });
-        unread.extend(merged.unread);
+        for path in folders_matching(path)?.unwrap_or_else(|| vec![path.clone()]) {
+            let merged = merge_files(std::slice::from_ref(&path))?;
+            jobs.push(job(&path.display().to_string(), &merged.fleet));
+            unread.extend(merged.unread);
+        }
     }
     Ok((jobs, unread))
+}
+
+/// The same for one job whose summaries were read elsewhere, such as from an object store: their names and texts.
+pub fn job_of(name: &str, texts: Vec<(String, String)>) -> (Job, Vec<Unread>) {
+    let merged = merged(texts.into_iter().map(|(name, text)| (name.into(), Ok(text))));
+    (job(name, &merged.fleet), merged.unread)
+}
+
+fn job(name: &str, fleet: &Fleet) -> Job {
+    Job { name: name.trim_end_matches('/').to_owned(), recordings: fleet.ranks().to_vec() }
 }
 
 /// Writes a summary to a folder atomically. Replaces an earlier summary of the same trace, but no other file.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use busbound::diagnosis::Labels;
-use busbound::fleet::{Fleet, FleetAnswer, RankSummary, SavedError, Unread};
+use busbound::fleet::{Fleet, FleetAnswer, History, RankSummary, SavedError, Unread};
 use busbound::report::card;
 use busbound::{Comparison, Diagnosis, Format, Report, Style, Survey, WhatIf};
 use pyo3::prelude::*;
@@ -22,9 +22,10 @@ pub(crate) enum Content {
     WhatIf(WhatIf),
     Rank(Box<RankSummary>),
     Fleet(FleetAnswer),
+    History(History),
 }
 
-/// A diagnosis, a survey, a comparison, a prediction, the summary of a rank or merged ranks.
+/// A diagnosis, a survey, a comparison, a prediction, the summary of a rank, merged ranks or their history.
 #[pyclass(frozen, module = "busbound._native")]
 #[derive(Debug)]
 pub(crate) struct Answer {
@@ -46,6 +47,7 @@ impl Content {
             Self::WhatIf(whatif) => whatif,
             Self::Rank(summary) => &**summary,
             Self::Fleet(answer) => answer,
+            Self::History(history) => history,
         }
     }
 }

@@ -4,6 +4,7 @@ mod answer;
 mod arguments;
 mod attend;
 mod failure;
+mod history;
 mod stream;
 mod table;
 mod trace;
@@ -24,6 +25,8 @@ mod _native {
     use super::answer::{Answer, combine, compare, merge, summarize};
     #[pymodule_export]
     use super::failure::BusboundError;
+    #[pymodule_export]
+    use super::history::history;
     #[pymodule_export]
     use super::run_command;
     #[pymodule_export]

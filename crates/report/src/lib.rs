@@ -13,7 +13,9 @@ mod json;
 mod junit;
 mod kind;
 mod markdown;
+mod metrics;
 mod nvbandwidth;
+mod otlp;
 mod perfetto;
 mod prometheus;
 mod report;
@@ -69,6 +71,7 @@ pub use html::card::card;
 pub use html::run::Lead;
 pub use html::section::RunSection;
 pub use kind::AnswerKind;
+pub use otlp::{OtlpTimes, top_as_otlp};
 pub use report::Report;
 pub use runs::Runs;
 #[cfg(feature = "dashboard")]

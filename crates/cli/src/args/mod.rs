@@ -169,7 +169,7 @@ pub(crate) enum Command {
     /// figures come from. Changes nothing and needs no root.
     ///
     /// At a terminal this is a full screen; q, Esc or Ctrl-C quits. In a pipe it is one line per GPU and interval; with
-    /// --prometheus only the metrics are served.
+    /// --prometheus or --otlp only the metrics are exported.
     #[command(after_help = top::EXAMPLES)]
     Top(top::TopArgs),
     /// Estimate a run before launching it

@@ -15,13 +15,14 @@ Examples:
   busbound top --log node7.jsonl                   keep every interval
   busbound top --replay node7.jsonl                play them back, without a GPU
   busbound top --prometheus 127.0.0.1:9401         serve GET /metrics
+  busbound top --otlp http://127.0.0.1:4318        send to OpenTelemetry
   busbound top --summaries summaries/              verdicts of running jobs
   busbound top --heartbeat 'run1/heartbeat_rank*.jsonl' --watchdog 1800";
 
 #[derive(Debug, Args)]
 pub(crate) struct TopArgs {
     /// Print one table after one interval, then exit; so do -o, --open and --format markdown or html
-    #[arg(long, conflicts_with_all = ["count", "prometheus"])]
+    #[arg(long, conflicts_with_all = ["count", "prometheus", "otlp"])]
     pub(crate) once: bool,
     /// Sample every S seconds
     #[arg(long, value_name = "S", default_value_t = 1.0, value_parser = parse_interval)]
@@ -38,6 +39,11 @@ pub(crate) struct TopArgs {
     /// Serve Prometheus metrics at this address, e.g. 127.0.0.1:9401; port 0 picks a free port
     #[arg(long, value_name = "ADDR")]
     pub(crate) prometheus: Option<String>,
+    /// Send metrics to an OpenTelemetry collector every interval, by OTLP over plain HTTP; without a URL, to
+    /// $OTEL_EXPORTER_OTLP_ENDPOINT, or else http://127.0.0.1:4318
+    #[arg(long, value_name = "URL")]
+    #[expect(clippy::option_option, reason = "clap's type for a flag with an optional value")]
+    pub(crate) otlp: Option<Option<String>>,
     #[command(flatten)]
     pub(crate) training: TrainingArgs,
     #[command(flatten)]

@@ -1,6 +1,6 @@
 //! `busbound history`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use busbound::diagnosis::quantity::plural;
 use busbound::fleet::History;
@@ -15,6 +15,11 @@ use crate::request::resolve_output;
 
 pub(crate) fn run(args: &HistoryArgs) -> Result<(), Failure> {
     let output = resolve_output(&args.output)?;
+    let is_address = |path: &&PathBuf| path.to_string_lossy().contains("://");
+    if let Some(address) = args.paths.iter().chain(&args.parquet).find(is_address) {
+        let why = "is not a directory: for object stores, use busbound.history of the Python package";
+        return Err(Failure::usage(format!("{} {why}", address.display())));
+    }
     let (jobs, unread) = jobs_in(&args.paths)?;
     if let Some(folder) = &args.parquet {
         let rows = write_history(folder, &jobs).map_err(Failure::output)?;

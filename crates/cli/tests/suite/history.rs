@@ -90,6 +90,30 @@ fn a_change_is_found_with_its_time_ranks_part_and_traces() {
     }
 }
 
+/// Its directories used to be read as if they were summaries.
+#[test]
+fn a_quoted_pattern_of_directories_is_one_job_each() {
+    let folder = tempfile::tempdir().unwrap();
+    for job in ["a", "b"] {
+        fs::create_dir(folder.path().join(job)).unwrap();
+        write_history(&folder.path().join(job), &[]);
+    }
+    let answer: Value =
+        serde_json::from_str(&history(&folder.path().join("*"), &["--format", "json"])).unwrap();
+    let names: Vec<&str> =
+        answer["jobs"].as_array().unwrap().iter().map(|job| job["job"].as_str().unwrap()).collect();
+    let wanted = ["a", "b"].map(|job| folder.path().join(job).display().to_string());
+    assert_eq!((names, &answer["unread"]), (wanted.iter().map(String::as_str).collect(), &json!([])));
+}
+
+#[test]
+fn for_an_address_it_names_the_python_package() {
+    let (_, error, code) =
+        common::text(&common::busbound(&["history", "s3://bucket/summaries"]).output().unwrap());
+    assert!(code == Some(2) && error.contains("s3://bucket/summaries is not a directory"), "{error}");
+    assert!(error.contains("busbound.history of the Python package"), "{error}");
+}
+
 #[test]
 fn without_a_change_it_says_so() {
     let folder = tempfile::tempdir().unwrap();

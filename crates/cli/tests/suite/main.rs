@@ -15,6 +15,7 @@ mod manual;
 mod mcp;
 mod mistakes;
 mod nsight;
+mod otlp;
 mod pages;
 mod portable;
 mod ranks;

@@ -37,6 +37,7 @@ __all__ = [
     "UnreadableError",
     "__version__",
     "compare",
+    "history",
     "measure_profiler",
     "merge",
     "offload",
@@ -52,16 +53,19 @@ __all__ = [
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from . import offload, options, ray
+    from ._history import history
     from ._measure import ProfilerCost, measure_profiler
     from ._profile import Profile, profile
 else:
 
     def __getattr__(name):
-        # Imported lazily: Ray takes a second to import and may not be installed, and few programs measure or offload.
+        # Imported lazily: Ray takes a second to import and may not be installed, and few programs measure, offload or look back.
         import importlib
 
         if name in ("offload", "options", "ray"):
             return importlib.import_module(f".{name}", __name__)
+        if name == "history":
+            return importlib.import_module("._history", __name__).history
         if name in ("ProfilerCost", "measure_profiler"):
             return getattr(importlib.import_module("._measure", __name__), name)
         if name in ("Profile", "profile"):

@@ -1633,6 +1633,66 @@ class Gpu(Record):
     _records = {"link": RecordedLink}
 
 
+class PartShift(Record):
+    figure: str
+    label: str
+    before_ms: float
+    after_ms: float
+
+
+class HistoryChange(Record):
+    """A change of the level of a figure."""
+
+    job: str
+    figure: str
+    """`span_ms` is the step; others are parts of it that changed while the step did not."""
+    ranks: list[str]
+    before_unix_ms: int
+    """Milliseconds since 1970 of the last recording before the change, and of the first one after it."""
+    after_unix_ms: int
+    before_ms: float
+    """Medians of up to 24 recordings before and after; of the rank with the largest change."""
+    after_ms: float
+    low_ms: float
+    """The difference, from low to high, with 95% confidence."""
+    high_ms: float
+    parts: list[PartShift]
+    """The parts of the step that changed with it, largest first."""
+    trace_before: str
+    """The trace of the last recording before the change, and of the first one after it, as their summaries name
+    them."""
+    trace_after: str
+
+    _records = {"parts": PartShift}
+
+
+class JobHistory(Record):
+    job: str
+    ranks: int
+    recordings: int
+    """Recordings that count, of all ranks."""
+    from_unix_ms: int
+    """Milliseconds since 1970 of the first recording."""
+    to_unix_ms: int
+    first_ms: float
+    """The median step of the first and of the last recordings."""
+    last_ms: float
+
+
+class History(Answer):
+    """The output of `busbound history`."""
+
+    schema: str
+    jobs: list[JobHistory]
+    changes: list[HistoryChange]
+    """In the order of time."""
+    unread: list[Unread]
+    limitations: list[str]
+    """What was left out, and why."""
+
+    _records = {"changes": HistoryChange, "jobs": JobHistory, "unread": Unread}
+
+
 class KindTotal(Record):
     """The number of events of a kind, and the sum of their durations (overlaps count twice)."""
 

@@ -6,7 +6,8 @@ use crate::common::hostile_top::hostile;
 use crate::common::replayed::replayed;
 use crate::common::shown;
 use busbound_machine::live::{Log, Snapshot};
-use busbound_report::{Format, Report, Style, top_as_lines};
+use busbound_report::{Format, OtlpTimes, Report, Style, top_as_lines, top_as_otlp};
+use serde_json::Value;
 
 #[test]
 fn the_last_interval_as_a_table_and_as_markdown() {
@@ -70,6 +71,60 @@ fn a_log_of_the_replay_equals_the_log_and_warnings_are_shown_once() {
     }
     assert_eq!(lines.matches(" ! ").count(), 4, "{lines}");
     assert_eq!(lines.matches(" rank 0: Transfer-bound, step 9.90 s").count(), 1, "{lines}");
+}
+
+fn otlp(snapshot: &Snapshot) -> Value {
+    let times = OtlpTimes { first_unix_ns: 1_793_491_200_000_000_000, unix_ns: 1_793_491_260_000_000_000 };
+    serde_json::from_str(&top_as_otlp(snapshot, times)).unwrap()
+}
+
+/// The metrics of a request, in the notation of Prometheus.
+fn as_prometheus_lines(request: &Value) -> Vec<String> {
+    let metrics = request["resourceMetrics"][0]["scopeMetrics"][0]["metrics"].as_array().unwrap();
+    let points = metrics.iter().flat_map(|metric| {
+        let data = metric.get("gauge").unwrap_or(&metric["sum"]);
+        data["dataPoints"].as_array().unwrap().iter().map(move |point| (&metric["name"], point))
+    });
+    let line = |(name, point): (&Value, &Value)| {
+        let labels = point["attributes"].as_array().unwrap().iter();
+        let labels: Vec<String> = labels
+            .map(|label| format!("{}={}", label["key"].as_str().unwrap(), label["value"]["stringValue"]))
+            .collect();
+        format!("{}{{{}}} {}", name.as_str().unwrap(), labels.join(","), point["asDouble"].as_f64().unwrap())
+    };
+    points.map(line).collect()
+}
+
+#[test]
+fn opentelemetry_gets_what_prometheus_gets() {
+    for snapshot in replayed() {
+        let text = shown(&snapshot, Format::Prometheus);
+        let series: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
+        assert_eq!(as_prometheus_lines(&otlp(&snapshot)), series);
+    }
+    let mut request = otlp(replayed().last().unwrap());
+    let resource = &request["resourceMetrics"][0]["resource"]["attributes"];
+    let keys: Vec<&str> =
+        resource.as_array().unwrap().iter().map(|one| one["key"].as_str().unwrap()).collect();
+    assert_eq!(keys, ["service.name", "service.version"]);
+    let metrics = request["resourceMetrics"][0]["scopeMetrics"][0]["metrics"].as_array_mut().unwrap();
+    metrics.retain(|metric| metric.get("sum").is_some() || metric["name"] == "busbound_verdict");
+    insta::assert_snapshot!("top_otlp", serde_json::to_string_pretty(metrics).unwrap());
+}
+
+#[test]
+fn a_log_cannot_break_a_request() {
+    let mut snapshot = hostile();
+    snapshot.gpus[0].power_watts = Some(f64::NAN);
+    assert!(!as_prometheus_lines(&otlp(&snapshot)).is_empty());
+}
+
+#[test]
+fn a_clock_that_is_set_back_does_not_turn_a_counter_around() {
+    let snapshots = replayed();
+    let times = OtlpTimes { first_unix_ns: 2_000, unix_ns: 1_000 };
+    let request = top_as_otlp(snapshots.last().unwrap(), times);
+    assert!(request.contains("\"startTimeUnixNano\":\"1000\"") && !request.contains("2000"), "{request}");
 }
 
 /// Both directions near their peak used to be two lines with the same labels, which no scraper accepts.

@@ -1,9 +1,11 @@
 //! `busbound top`: watch the bus live.
 
 mod controls;
+mod exports;
 mod feed;
 pub(super) mod heartbeats;
 mod metrics;
+mod otlp;
 mod screen;
 mod summaries;
 
@@ -15,12 +17,12 @@ use busbound::machine::live::Snapshot;
 use busbound::report::top_as_lines;
 use busbound::{Format, Report, Style};
 
+use self::exports::Exports;
 use self::feed::Feed;
-use self::metrics::Metrics;
 use crate::args::top::TopArgs;
 use crate::failure::Failure;
 use crate::io::interrupt::listen_for_signals;
-use crate::io::output::{show, warn};
+use crate::io::output::show;
 use crate::request::{Output, resolve_output};
 
 /// How the intervals are shown.
@@ -29,7 +31,7 @@ enum Show {
     Once,
     JsonLines,
     Lines,
-    /// Only metrics are served.
+    /// Only metrics are exported.
     Nothing,
     Screen,
 }
@@ -39,30 +41,27 @@ pub(crate) fn run(args: &TopArgs) -> Result<(), Failure> {
     let show = resolve_show(args, &output)?;
     let stop = listen_for_signals()?;
     let mut feed = Feed::open(args, show)?;
-    let metrics = args.prometheus.as_deref().map(Metrics::serve).transpose()?;
-    if let Some(metrics) = &metrics {
-        warn(&format!("metrics are at http://{}/metrics", metrics.address()));
-    }
+    let exports = Exports::start(args, show)?;
     let interval = Duration::from_secs_f64(args.interval);
     match show {
         Show::Once => once(&mut feed, interval, &stop, &output),
-        Show::Screen => screen::run(&mut feed, args, metrics.as_ref(), &stop),
-        _ => stream(&mut feed, args, show, metrics.as_ref(), &stop),
+        Show::Screen => screen::run(&mut feed, args, &exports, &stop),
+        _ => stream(&mut feed, args, show, &exports, &stop),
     }
 }
 
 fn resolve_show(args: &TopArgs, output: &Output) -> Result<Show, Failure> {
     let is_document = matches!(output.format, Format::Markdown | Format::Html) || output.file.is_some();
-    if is_document && (args.count.is_some() || args.prometheus.is_some()) {
-        let why =
-            "-o, --open and --format markdown or html show one interval: leave out --count and --prometheus";
+    let is_exported = args.prometheus.is_some() || args.otlp.is_some();
+    if is_document && (args.count.is_some() || is_exported) {
+        let why = "-o, --open and --format markdown or html show one interval: leave out --count, --prometheus and --otlp";
         return Err(Failure::usage(why));
     }
     Ok(match output.format {
         _ if args.once || is_document => Show::Once,
         Format::Json => Show::JsonLines,
         _ if io::stdout().is_terminal() => Show::Screen,
-        _ if args.prometheus.is_some() => Show::Nothing,
+        _ if is_exported => Show::Nothing,
         _ => Show::Lines,
     })
 }
@@ -107,12 +106,12 @@ fn stream(
     feed: &mut Feed,
     args: &TopArgs,
     show: Show,
-    metrics: Option<&Metrics>,
+    exports: &Exports,
     stop: &AtomicBool,
 ) -> Result<(), Failure> {
     let interval = Duration::from_secs_f64(args.interval);
-    // A log is replayed as fast as it can be read, unless its metrics are served.
-    let is_paced = feed.is_live() || metrics.is_some();
+    // A log is replayed as fast as it can be read, unless its metrics are exported.
+    let is_paced = feed.is_live() || exports.is_any();
     let mut deadline = Instant::now();
     let (mut shown, mut before) = (0, None);
     while args.count.is_none_or(|count| shown < count) {
@@ -124,7 +123,7 @@ fn stream(
             }
         }
         let Some(snapshot) = feed.next()? else { break };
-        publish(metrics, &snapshot)?;
+        exports.publish(&snapshot)?;
         let text = match show {
             Show::JsonLines => rendered(&snapshot, Format::Json)?,
             Show::Lines => top_as_lines(&snapshot, before.as_ref()),
@@ -136,18 +135,11 @@ fn stream(
         }
         shown += 1;
     }
-    if metrics.is_some() && args.count.is_none() {
+    if exports.is_served() && args.count.is_none() {
         // The metrics at the end of the log stay available.
         while !stop.load(Ordering::Relaxed) {
             std::thread::sleep(NOTICE);
         }
-    }
-    Ok(())
-}
-
-fn publish(metrics: Option<&Metrics>, snapshot: &Snapshot) -> Result<(), Failure> {
-    if let Some(metrics) = metrics {
-        metrics.publish(rendered(snapshot, Format::Prometheus)?);
     }
     Ok(())
 }

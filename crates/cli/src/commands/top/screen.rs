@@ -9,10 +9,10 @@ use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
 use ratatui::widgets::Paragraph;
 
+use super::NOTICE;
 use super::controls::{Controls, Pressed};
+use super::exports::Exports;
 use super::feed::Feed;
-use super::metrics::Metrics;
-use super::{NOTICE, publish};
 use crate::args::top::TopArgs;
 use crate::failure::Failure;
 
@@ -33,7 +33,7 @@ impl Drop for Held {
 pub(super) fn run(
     feed: &mut Feed,
     args: &TopArgs,
-    metrics: Option<&Metrics>,
+    exports: &Exports,
     stop: &AtomicBool,
 ) -> Result<(), Failure> {
     let interval = Duration::from_secs_f64(args.interval);
@@ -45,7 +45,7 @@ pub(super) fn run(
     let mut controls = Controls::of(feed.is_live());
     while args.count.is_none_or(|count| shown < count) {
         let paused = if controls.is_paused { "paused · " } else { "" };
-        let note = format!("{paused}every {} s · {}", args.interval, feed.describe());
+        let note = format!("{paused}every {} s · {}{}", args.interval, feed.describe(), exports.describe());
         let view = View { history: &history, note: &note, limits: feed.limits(), help: controls.help() };
         draw(&mut terminal.0, last.as_ref(), &view)?;
         match wait(deadline, stop, &mut controls) {
@@ -72,7 +72,7 @@ pub(super) fn run(
         // At the end of a log its last interval stays on the screen.
         if let Some(snapshot) = feed.next()? {
             history.see(&snapshot);
-            publish(metrics, &snapshot)?;
+            exports.publish(&snapshot)?;
             last = Some(snapshot);
             shown += 1;
         }

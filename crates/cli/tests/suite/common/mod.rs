@@ -1,5 +1,6 @@
 //! The real binary and its output.
 
+pub(crate) mod collector;
 mod running;
 
 use std::path::PathBuf;

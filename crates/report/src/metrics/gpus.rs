@@ -1,43 +1,22 @@
-//! For Prometheus: the metrics of the last interval in its text format. Unknown values are left out.
-
-mod lines;
-mod windows;
-
-use std::collections::BTreeSet;
-use std::fmt::Write;
+//! The metrics of GPUs.
 
 use busbound_machine::live::{GpuNow, Snapshot, ToWhere};
 
-use self::lines::{escaped, header};
-use crate::Format;
-use crate::answer::Answer;
-use crate::format::{FormatSpec, Render, Scope};
-use crate::kind::AnswerKind;
-
-pub(crate) const FORMAT: FormatSpec = FormatSpec {
-    name: "prometheus",
-    suffixes: &["prom"],
-    about: "",
-    scope: Scope::Only(AnswerKind::Snapshot),
-    render: Render::Text(|answer, _| match answer {
-        Answer::Snapshot(snapshot) => Ok(top_as_prometheus(snapshot)),
-        other => Err(other.not_available(Format::Prometheus)),
-    }),
-};
+use super::{Kind, Labels, Metric, Point};
 
 /// A metric and how to read it from a GPU.
-struct Metric {
+struct Figure {
     name: &'static str,
-    kind: &'static str,
+    kind: Kind,
     help: &'static str,
     value: fn(&GpuNow) -> Option<f64>,
 }
 
-const fn gauge(name: &'static str, help: &'static str, value: fn(&GpuNow) -> Option<f64>) -> Metric {
-    Metric { name, kind: "gauge", help, value }
+const fn gauge(name: &'static str, help: &'static str, value: fn(&GpuNow) -> Option<f64>) -> Figure {
+    Figure { name, kind: Kind::Gauge, help, value }
 }
 
-const METRICS: [Metric; 21] = [
+const FIGURES: [Figure; 21] = [
     gauge(
         "busbound_pcie_rx_bytes_per_second",
         "PCIe bytes per second received by the GPU (host to device).",
@@ -77,9 +56,9 @@ const METRICS: [Metric; 21] = [
         "Maximum number of PCIe lanes that both ends of the link support.",
         |gpu| gpu.link.map(|link| f64::from(link.max_lanes)),
     ),
-    Metric {
+    Figure {
         name: "busbound_pcie_replays_total",
-        kind: "counter",
+        kind: Kind::Counter,
         help: "PCIe replays (retransmitted packets).",
         value: |gpu| gpu.pcie_replays.map(|count| count as f64),
     },
@@ -113,75 +92,55 @@ fn reached(snapshot: &Snapshot) -> impl Iterator<Item = &GpuNow> {
     snapshot.gpus.iter().filter(|gpu| gpu.lost.is_none())
 }
 
-/// The metrics of one interval.
-fn top_as_prometheus(snapshot: &Snapshot) -> String {
-    let mut out = String::new();
-    if !snapshot.gpus.is_empty() {
-        header(&mut out, "busbound_gpu_lost", "gauge", "1 if the driver no longer reaches the GPU, else 0.");
-    }
-    for gpu in &snapshot.gpus {
-        let _ = writeln!(out, "busbound_gpu_lost{{{}}} {}", labels(gpu), u8::from(gpu.lost.is_some()));
-    }
-    for metric in &METRICS {
-        let known: Vec<(&GpuNow, f64)> =
-            reached(snapshot).filter_map(|gpu| Some((gpu, (metric.value)(gpu)?))).collect();
-        if !known.is_empty() {
-            header(&mut out, metric.name, metric.kind, metric.help);
+pub(super) fn metrics(snapshot: &Snapshot) -> Vec<Metric> {
+    let lost = snapshot.gpus.iter().map(|gpu| point(gpu, f64::from(u8::from(gpu.lost.is_some()))));
+    let help = "1 if the driver no longer reaches the GPU, else 0.";
+    let mut all = vec![Metric::gauge("busbound_gpu_lost", help, lost.collect())];
+    all.extend(FIGURES.iter().map(|figure| {
+        let known = reached(snapshot).filter_map(|gpu| Some(point(gpu, (figure.value)(gpu)?)));
+        Metric {
+            name: figure.name.into(),
+            kind: figure.kind,
+            help: figure.help.into(),
+            points: known.collect(),
         }
-        for (gpu, value) in known {
-            let _ = writeln!(out, "{}{{{}}} {value}", metric.name, labels(gpu));
-        }
-    }
-    each(
-        &mut out,
+    }));
+    all.push(each(
         snapshot,
         "busbound_clock_held_down",
         "Reasons why the SM clock is throttled.",
         "reason",
         |gpu| gpu.throttled_by.iter().flatten().cloned().collect(),
-    );
-    each(&mut out, snapshot, "busbound_pcie_source", "Source of the traffic counters.", "source", |gpu| {
+    ));
+    all.push(each(snapshot, "busbound_pcie_source", "Source of the traffic counters.", "source", |gpu| {
         vec![gpu.bus.source.describe().to_owned()]
-    });
-    each(&mut out, snapshot, "busbound_pcie_peak_source", "Source of the peak rate.", "source", |gpu| {
+    }));
+    all.push(each(snapshot, "busbound_pcie_peak_source", "Source of the peak rate.", "source", |gpu| {
         gpu.bus.peak.iter().map(|peak| peak.source.word().to_owned()).collect()
-    });
-    windows::metrics(&mut out, &snapshot.windows);
-    if !snapshot.signs.is_empty() {
-        header(&mut out, "busbound_warning", "gauge", "Active warnings.");
-    }
-    // Both directions of a link can have the same warning, and a series may be listed only once.
-    let warnings = snapshot.signs.iter().map(|sign| {
-        let gpu = sign.gpu.map_or(String::new(), |gpu| gpu.to_string());
-        let file = escaped(sign.file.as_deref().unwrap_or_default());
-        format!("busbound_warning{{id=\"{}\",gpu=\"{gpu}\",file=\"{file}\"}} 1", sign.id.id())
-    });
-    for warning in warnings.collect::<BTreeSet<_>>() {
-        let _ = writeln!(out, "{warning}");
-    }
-    out
+    }));
+    all
 }
 
 /// A metric that is 1 for each label value that applies.
 fn each(
-    out: &mut String,
     snapshot: &Snapshot,
-    name: &str,
-    help: &str,
-    label: &str,
+    name: &'static str,
+    help: &'static str,
+    label: &'static str,
     words: impl Fn(&GpuNow) -> Vec<String>,
-) {
-    let labeled: Vec<(&GpuNow, String)> =
-        reached(snapshot).flat_map(|gpu| words(gpu).into_iter().map(move |word| (gpu, word))).collect();
-    if !labeled.is_empty() {
-        header(out, name, "gauge", help);
-    }
-    for (gpu, word) in labeled {
-        let _ = writeln!(out, "{name}{{{},{label}=\"{}\"}} 1", labels(gpu), escaped(&word));
-    }
+) -> Metric {
+    let points = reached(snapshot).flat_map(|gpu| {
+        let labeled = |word| Point { labels: [labels(gpu), vec![(label, word)]].concat(), value: 1.0 };
+        words(gpu).into_iter().map(labeled).collect::<Vec<_>>()
+    });
+    Metric::gauge(name, help, points.collect())
 }
 
-fn labels(gpu: &GpuNow) -> String {
-    let text = |text: &Option<String>| escaped(text.as_deref().unwrap_or_default());
-    format!("gpu=\"{}\",uuid=\"{}\",name=\"{}\"", gpu.index, text(&gpu.uuid), text(&gpu.name))
+fn point(gpu: &GpuNow, value: f64) -> Point {
+    Point { labels: labels(gpu), value }
+}
+
+fn labels(gpu: &GpuNow) -> Labels {
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    vec![("gpu", gpu.index.to_string()), ("uuid", text(&gpu.uuid)), ("name", text(&gpu.name))]
 }
