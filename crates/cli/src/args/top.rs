@@ -41,7 +41,7 @@ pub(crate) struct TopArgs {
     pub(crate) prometheus: Option<String>,
     /// Send metrics to an OpenTelemetry collector every interval, by OTLP over plain HTTP; without a URL, to
     /// $OTEL_EXPORTER_OTLP_ENDPOINT, or else http://127.0.0.1:4318
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", hide_short_help = true)]
     #[expect(clippy::option_option, reason = "clap's type for a flag with an optional value")]
     pub(crate) otlp: Option<Option<String>>,
     #[command(flatten)]

@@ -352,14 +352,16 @@ pub(super) fn entry(i: usize, finding: &Finding, diagnosis: &Diagnosis, width: u
         // The severity decides what stands out among many.
         style = if finding.severity == Severity::High { STRONG } else { Style::new() };
     }
-    rest.push_str(&format!("[explain: {}]", finding.id));
-    hanging_with_lead(
-        &mut out,
-        &format!("  {:<2} ", i + 1),
-        &Lead { text: &finding.title, style },
-        &rest,
-        width,
-    );
+    let title = |rest: &str| {
+        let mut title = String::new();
+        let lead = Lead { text: &finding.title, style };
+        hanging_with_lead(&mut title, &format!("  {:<2} ", i + 1), &lead, rest, width);
+        title
+    };
+    let (brief, whole) = (title(rest.trim_end()), title(&format!("{rest}[explain: {}]", finding.id)));
+    // The id is not worth a line of its own where there is no room for the rest.
+    let is_cut = form <= Form::Brief && brief.lines().count() < whole.lines().count();
+    out.push_str(if is_cut { &brief } else { &whole });
     if form >= Form::Whole {
         hanging(&mut out, "     ", &finding.seen, width);
     }

@@ -7,7 +7,7 @@ use busbound_cause::{JoinedRank, Model, Time, WorkId, simulate};
 use busbound_trace::EventId;
 
 use super::assumed::Assumed;
-use super::{Change, LEAST_SPREAD, MOST_ERROR, Predicted, Replay, usual_sharing};
+use super::{Change, LEAST_RANGE, LEAST_SPREAD, MOST_ERROR, Predicted, Replay, usual_sharing};
 
 /// One rank of a job.
 #[derive(Debug)]
@@ -110,8 +110,8 @@ impl Job {
         let (best_ms, worst_ms) = (best.min(expected), worst.max(expected));
         Predicted {
             step_ms: expected,
-            low_ms: best_ms * (1.0 - spread),
-            high_ms: worst_ms * (1.0 + spread),
+            low_ms: (best_ms * (1.0 - spread)).min(expected * (1.0 - LEAST_RANGE)),
+            high_ms: (worst_ms * (1.0 + spread)).max(expected * (1.0 + LEAST_RANGE)),
             best_ms,
             worst_ms,
             ..alone
