@@ -270,7 +270,17 @@ fn the_legacy_stream_orders_blocking_streams_and_no_others() {
 #[test]
 fn streams_that_wait_for_something_else_are_not_judged() {
     let with = |stream: i64| two(|program| program.other_waits.push(stream)).len();
-    assert_eq!((with(13), with(7), with(14)), (0, 0, 1));
+    assert_eq!((with(13), with(7), with(14), with(-1)), (0, 0, 1, 0));
+}
+
+#[test]
+fn a_call_with_several_copies_is_not_judged() {
+    let twice = |program: &mut Program| {
+        let track = program.trace.stream(0, STREAMS[1]);
+        let again = Transfer::host_to_device(MemoryKind::Pinned, MIB);
+        program.trace.copy(track, again, 20 * MS..21 * MS).correlation(program.correlation);
+    };
+    assert_eq!(two(twice), []);
 }
 
 #[test]

@@ -64,7 +64,9 @@ struct Touch {
 
 /// All races of a trace, in the order in which the second of the two was issued; nothing if the trace cannot say.
 pub fn races(trace: &Trace, host: &Host<'_>) -> Vec<Race> {
-    if !trace.has_accesses() || !trace.stats().is_complete() {
+    // A stream with a number below 0 is any of them.
+    let is_any = trace.other_waits().first().is_some_and(|stream| *stream < 0);
+    if !trace.has_accesses() || !trace.stats().is_complete() || is_any {
         return Vec::new();
     }
     let kinds = stream_kinds(trace);
@@ -73,7 +75,13 @@ pub fn races(trace: &Trace, host: &Host<'_>) -> Vec<Race> {
     }
     let steps = Steps::of(trace, host);
     let order = Order::new(kinds, trace.other_waits(), &steps.unissued);
-    let mut finder = Finder { order, touches: Vec::new(), running: Running::default(), found: Vec::new() };
+    let mut finder = Finder {
+        shared: shared(trace),
+        order,
+        touches: Vec::new(),
+        running: Running::default(),
+        found: Vec::new(),
+    };
     for (at, step) in steps.all {
         match step {
             Step::Issue(work) => finder.issue(at, &trace.event(work)),
@@ -101,7 +109,16 @@ fn stream_kinds(trace: &Trace) -> BTreeMap<i64, StreamKind> {
     kinds
 }
 
+/// Calls that issued more than one copy, whose parts of the memory are not known; in order.
+fn shared(trace: &Trace) -> Vec<u64> {
+    let copies = trace.events().filter(|event| event.access().is_some() && event.kind().is_gpu_work());
+    let mut all: Vec<u64> = copies.filter_map(|copy| copy.correlation()).collect();
+    all.sort_unstable();
+    all.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]).collect()
+}
+
 struct Finder {
+    shared: Vec<u64>,
     order: Order,
     touches: Vec<Touch>,
     running: Running,
@@ -111,7 +128,8 @@ struct Finder {
 impl Finder {
     fn issue(&mut self, at: Time, work: &Event<'_>) {
         let Place::Stream { device, stream } = work.place() else { return };
-        let ranges = ranges(work);
+        let is_shared = work.correlation().is_some_and(|id| self.shared.binary_search(&id).is_ok());
+        let ranges = if is_shared { Vec::new() } else { ranges(work) };
         let before = self.order.begin(stream).clone();
         let lane = self.order.lane(stream).filter(|_| !ranges.is_empty());
         let number = self.order.issue(stream, lane);

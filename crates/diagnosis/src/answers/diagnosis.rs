@@ -328,7 +328,7 @@ fn judge(facts: &Facts<'_>, survey: &Survey, options: &Options) -> Judgment {
     if incomplete.is_some() {
         // The lost work may have run during what looks like idle time.
         findings.retain(|finding| !finding.id.is_about_idle_time());
-        for finding in &mut findings {
+        for finding in findings.iter_mut().filter(|finding| !finding.id.is_about_correctness()) {
             finding.severity = Severity::Low;
             finding.saves_ms_per_step.low = 0.0;
         }

@@ -59,6 +59,7 @@ pub(super) fn answer(out: &mut String, diagnosis: &Diagnosis, width: u16) {
     };
     let tail = |show: Show| {
         let mut tail = String::new();
+        warnings(&mut tail, diagnosis, width);
         if show.notes {
             notes(&mut tail, diagnosis, MATTERS, width);
         }
@@ -355,6 +356,14 @@ pub(super) fn entry(i: usize, finding: &Finding, diagnosis: &Diagnosis, width: u
 
 fn first_sentence(text: &str) -> &str {
     text.find(". ").map_or(text, |end| &text[..=end])
+}
+
+/// Findings about wrong results: whatever else there is no room for. The first finding is always shown.
+fn warnings(out: &mut String, diagnosis: &Diagnosis, width: u16) {
+    for finding in diagnosis.findings.iter().skip(1).filter(|finding| finding.id.is_about_correctness()) {
+        let text = format!("{}: {}", finding.title, text::saving(finding, diagnosis));
+        hanging(out, "  warning: ", &format!("{text}  [explain: {}]", finding.id), width);
+    }
 }
 
 /// What changes how the answer is read. Returns whether there is any.

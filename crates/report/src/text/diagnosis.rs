@@ -391,6 +391,9 @@ pub(crate) fn saving(finding: &Finding, diagnosis: &Diagnosis) -> String {
     if !finding.saving_known {
         return "saving unknown".to_owned();
     }
+    if finding.id.is_about_correctness() {
+        return "results may be wrong".to_owned();
+    }
     if saves.high <= 0.0 {
         let is_first = diagnosis.findings.first().is_some_and(|first| first.id == finding.id);
         let text = if is_first { "no direct saving" } else { "saves nothing until the others are fixed" };

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use busbound_capture::format::{
-    CPUS, HOST_MEMORY, Launch as RecordedLaunch, Record, SHARED_GPU, Stream, VARIABLE,
+    CPUS, HOST_MEMORY, Launch as RecordedLaunch, Record, SHARED_GPU, Stream, UNKNOWN_STREAM, VARIABLE,
 };
 
 use super::accesses::access;
@@ -105,6 +105,7 @@ impl<'a> Recording<'a> {
             Record::Access { correlation, stream, to, from } => {
                 self.accesses.push((correlation.into(), access(stream, to, from)));
             }
+            Record::OtherWait { stream: UNKNOWN_STREAM, .. } => self.other_waits.push(-1),
             Record::OtherWait { stream, .. } => self.other_waits.push(stream.into()),
             Record::Note { text } => {
                 let text = String::from_utf8_lossy(text).into_owned();
