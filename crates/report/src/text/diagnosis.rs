@@ -172,7 +172,9 @@ pub(crate) fn step(diagnosis: &Diagnosis) -> String {
     if steps.count >= 20 {
         text.push_str(&format!("; p90 {}, p99 {}", milliseconds(steps.p90_ms), milliseconds(steps.p99_ms)));
     }
-    if steps.outliers_dropped > 0 {
+    if !diagnosis.phases.is_empty() && steps.outliers_dropped > 0 {
+        text.push_str(&format!("; {} excluded, see phases and outliers", steps.outliers_dropped));
+    } else if steps.outliers_dropped > 0 {
         text.push_str(&format!("; {} outliers excluded, listed below", steps.outliers_dropped));
     }
     match steps.warmup_dropped {
@@ -210,6 +212,11 @@ pub(crate) fn outliers(diagnosis: &Diagnosis) -> Vec<String> {
         lines.push(format!("and {} more (--format json)", outliers.len() - SHOWN));
     }
     lines
+}
+
+/// What the run does apart from its steps, one line each.
+pub(crate) fn phases(diagnosis: &Diagnosis) -> Vec<String> {
+    diagnosis.phases.iter().map(|phase| phase.statement.clone()).collect()
 }
 
 /// The links copies are analyzed against, and how they are known.
