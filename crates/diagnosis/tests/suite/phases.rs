@@ -4,6 +4,8 @@ use busbound_diagnosis::{Diagnosis, LoadingBound, Options, PhaseFound, PhaseKind
 use busbound_machine::Machine;
 use busbound_trace::{Gpu, MemoryKind, RecordedLink, TraceBuilder, TrackId, Transfer};
 
+use crate::common::{diagnosis_of, root};
+
 const MS: i64 = 1_000_000;
 
 /// A run that is built: what came before its steps, and steps with a kernel each.
@@ -120,14 +122,19 @@ fn functions_that_unpickle_bound_loading() {
 #[test]
 fn what_is_copied_before_the_first_step_is_loading() {
     let mut run = Run::new();
-    for i in 0..5 {
+    for i in 0..10 {
         run.load(MemoryKind::Pageable, i * 20..i * 20 + 20, i * 20 + 5..i * 20 + 20);
     }
     run.steps(500, &[(100, None); 6]);
     let diagnosis = run.diagnosis();
     let [phase] = &diagnosis.phases[..] else { panic!("{:?}", diagnosis.phases) };
     assert_eq!((phase.kind, phase.found), (PhaseKind::Loading, PhaseFound::Inferred));
-    assert_eq!((phase.ms, phase.h2d_bytes), (100.0, 500_000_000));
+    assert_eq!((phase.ms, phase.h2d_bytes), (200.0, 1_000_000_000));
+    // Programs that copy weights for each layer, or activations and back, warm up: that is no loading.
+    for name in ["accelerate-decode", "accelerate-prefill", "save_on_cpu", "loader"] {
+        let path = root().join(format!("fixtures/try/recorded/{name}.bbt"));
+        assert_eq!(diagnosis_of(&path).phases, [], "{name}");
+    }
     // A batch before the first step is none.
     let mut run = Run::new();
     run.correlation = 1;

@@ -7,7 +7,7 @@ mod names;
 
 use std::collections::BTreeMap;
 
-use busbound_trace::{Direction, EventKind, Interval, IntervalSet, Timestamp, Trace};
+use busbound_trace::{Direction, Event, EventKind, Interval, IntervalSet, Trace};
 use serde::Serialize;
 
 use super::basis::Basis;
@@ -63,10 +63,13 @@ const LEAST_SHARE: f64 = 0.01;
 const LEAST_MS: f64 = 10.0;
 /// A step with this share in a phase is not like the others.
 const STEP_SHARE: f64 = 0.1;
-/// Copies of this size before the first step load something.
-const LEAST_LOADED: u64 = 64 << 20;
-/// Up to this share of the time in kernels, it is not the program's work that copies.
-const KERNELS_WHILE_LOADING: f64 = 0.1;
+/// Copies before the first step load weights if they are this much and this many, and all but this share of the traffic. Batches of a
+/// warm-up are less. Chosen: fixtures/try/recorded has programs that warm up with 0.1 to 3 GB.
+const LEAST_LOADED: u64 = 256 << 20;
+const LEAST_COPIES: usize = 8;
+const LITTLE_COPIED_BACK: f64 = 0.05;
+/// With more kernels per copy, it is the program's own work that copies: offloaded layers run several each.
+const KERNELS_PER_COPY: f64 = 0.1;
 
 /// The phases of a trace, in the order of their first time.
 pub(crate) fn find(basis: &Basis<'_>) -> Vec<FoundPhase> {
@@ -119,36 +122,58 @@ fn named(trace: &Trace) -> Vec<FoundPhase> {
     found.into_iter().filter_map(phase).collect()
 }
 
-/// What is copied to the GPU before the first step, if hardly a kernel runs meanwhile.
+/// What is copied to the GPU before the first step, if hardly a kernel runs meanwhile and hardly a byte comes back.
 fn inferred_loading(basis: &Basis<'_>) -> Option<FoundPhase> {
     let first_step = *basis.window.starts.first()?;
-    let work =
-        || basis.trace.events().filter(|event| event.kind().is_gpu_work() && event.end() <= first_step);
-    let is_h2d = |copy: &busbound_trace::Event<'_>| {
-        copy.transfer().is_some_and(|transfer| transfer.direction == Direction::HostToDevice)
-    };
-    let copies = || work().filter(|work| work.kind() == EventKind::Copy && is_h2d(work));
-    let bytes = copies()
-        .filter_map(|copy| copy.transfer()?.bytes)
-        .fold(0u64, |sum, bytes| sum.saturating_add(bytes.get()));
-    let begun = |copy: &busbound_trace::Event<'_>| {
-        basis.host.call_behind(copy).map_or(copy.start(), |call| call.start().min(copy.start()))
-    };
-    let start: Timestamp = copies().map(|copy| begun(&copy)).min()?;
-    let end = copies().map(|copy| copy.end()).max()?;
-    let whole = Interval::new(start, end);
-    let kernels = work()
-        .filter(|work| work.kind() == EventKind::Kernel)
-        .map(|kernel| kernel.interval().intersect(whole));
-    let kernels = IntervalSet::from_unsorted(kernels).length().as_millis();
-    let is_loading =
-        bytes >= LEAST_LOADED && kernels <= KERNELS_WHILE_LOADING * whole.length().as_millis() && end > start;
-    is_loading.then(|| FoundPhase {
+    let mut loaded = Before::default();
+    for work in basis.trace.events().filter(|event| event.kind().is_gpu_work() && event.end() <= first_step) {
+        loaded.add(&work, basis);
+    }
+    let whole = loaded.time.filter(|_| loaded.is_loading())?;
+    Some(FoundPhase {
         kind: PhaseKind::Loading,
         name: "copies before the first step".to_owned(),
         found: PhaseFound::Inferred,
         times: IntervalSet::from_unsorted([whole]),
     })
+}
+
+/// What the GPU did before the first step.
+#[derive(Default)]
+struct Before {
+    copies: usize,
+    h2d_bytes: u64,
+    d2h_bytes: u64,
+    kernels: usize,
+    /// From the first call that copies to the device to the end of the last copy.
+    time: Option<Interval>,
+}
+
+impl Before {
+    fn add(&mut self, work: &Event<'_>, basis: &Basis<'_>) {
+        self.kernels += usize::from(work.kind() == EventKind::Kernel);
+        let Some(transfer) = work.transfer().filter(|_| work.kind() == EventKind::Copy) else { return };
+        let bytes = transfer.bytes.map_or(0, |bytes| bytes.get());
+        match transfer.direction {
+            Direction::DeviceToHost => self.d2h_bytes = self.d2h_bytes.saturating_add(bytes),
+            Direction::HostToDevice => {
+                let call = basis.host.call_behind(work);
+                let begun = call.map_or(work.start(), |call| call.start().min(work.start()));
+                let time = Interval::new(begun, work.end());
+                self.time = Some(self.time.map_or(time, |all| all.hull(time)));
+                self.h2d_bytes = self.h2d_bytes.saturating_add(bytes);
+                self.copies += 1;
+            }
+            _ => {}
+        }
+    }
+
+    fn is_loading(&self) -> bool {
+        self.h2d_bytes >= LEAST_LOADED
+            && self.copies >= LEAST_COPIES
+            && self.d2h_bytes as f64 <= LITTLE_COPIED_BACK * self.h2d_bytes as f64
+            && self.kernels as f64 <= KERNELS_PER_COPY * self.copies as f64
+    }
 }
 
 /// The steps that are in a phase, in order.
