@@ -158,7 +158,7 @@ pub enum Record<'a> {
         to: u64,
         from: u64,
     },
-    /// A stream was told to wait for something else than an event: a value in memory, a semaphore, a function of the host.
+    /// A stream waits for something else than an event from here on: a value in memory, a semaphore, a function of the host.
     OtherWait {
         correlation: u32,
         stream: u32,
@@ -170,7 +170,7 @@ pub enum Record<'a> {
     End,
 }
 
-/// Which streams wait for each other without being told? The number of each kind in [`Record::Access`].
+/// Which streams wait for each other by themselves? The number of each kind in [`Record::Access`].
 pub mod streams {
     /// Created before the recording began.
     pub const UNKNOWN: u8 = 0;
@@ -273,6 +273,49 @@ impl Record<'_> {
                 all(&[gpu, generation, lanes, max_generation, max_lanes].map(u64::from));
             }
             Self::Thread { id, name } => all(&[id.into(), name.into()]),
+            Self::Kernel { .. } | Self::Copy { .. } | Self::PeerCopy { .. } | Self::Memset { .. } => {
+                self.write_work(out);
+            }
+            Self::Call { start, end, thread, correlation, name, is_driver, result } => all(&[
+                length(start, end),
+                thread.into(),
+                correlation.into(),
+                name.into(),
+                is_driver.into(),
+                result.into(),
+            ]),
+            Self::Sync { start, end, correlation, stream, kind, event } => {
+                all(&[length(start, end), correlation.into(), kind.into(), event.into()]);
+                put_signed(out, stream);
+            }
+            Self::EventRecord { correlation, stream, event } => {
+                all(&[correlation, stream, event].map(u64::from));
+            }
+            Self::RangeStart { id, thread, name, .. } => all(&[id, thread, name].map(u64::from)),
+            Self::RangeEnd { id, .. } => all(&[id.into()]),
+            Self::Mark { thread, name, .. } => all(&[thread, name].map(u64::from)),
+            Self::Overhead { start, end, kind, thread } => {
+                all(&[length(start, end), kind.into(), thread.into()]);
+            }
+            Self::Dropped { count, .. } => all(&[count]),
+            Self::LinkBytes { gpu, to_device, to_host, .. } => all(&[gpu.into(), to_device, to_host]),
+            Self::LinkReading { gpu, to_host, bytes, .. } => all(&[gpu.into(), to_host.into(), bytes]),
+            Self::KernelsOff { start, end } => all(&[length(start, end)]),
+            Self::HostNode { correlation, node } => all(&[correlation, node].map(u64::from)),
+            Self::Access { correlation, stream, to, from } => {
+                all(&[correlation.into(), stream.into(), to, from]);
+            }
+            Self::OtherWait { correlation, stream } => all(&[correlation, stream].map(u64::from)),
+            Self::Note { text } => put_text(out, text),
+            Self::End => {}
+        }
+    }
+
+    /// Appends what a record of device work says, after its start.
+    fn write_work(&self, out: &mut Vec<u8>) {
+        let mut all = |values: &[u64]| values.iter().for_each(|value| put(out, *value));
+        let length = |start: u64, end: u64| end.saturating_sub(start);
+        match *self {
             Self::Kernel { start, end, on, correlation, name, launch } => {
                 let Launch { grid, block, registers, shared_memory } = launch;
                 all(&[
@@ -313,38 +356,7 @@ impl Record<'_> {
                 bytes,
                 memory.into(),
             ]),
-            Self::Call { start, end, thread, correlation, name, is_driver, result } => all(&[
-                length(start, end),
-                thread.into(),
-                correlation.into(),
-                name.into(),
-                is_driver.into(),
-                result.into(),
-            ]),
-            Self::Sync { start, end, correlation, stream, kind, event } => {
-                all(&[length(start, end), correlation.into(), kind.into(), event.into()]);
-                put_signed(out, stream);
-            }
-            Self::EventRecord { correlation, stream, event } => {
-                all(&[correlation, stream, event].map(u64::from));
-            }
-            Self::RangeStart { id, thread, name, .. } => all(&[id, thread, name].map(u64::from)),
-            Self::RangeEnd { id, .. } => all(&[id.into()]),
-            Self::Mark { thread, name, .. } => all(&[thread, name].map(u64::from)),
-            Self::Overhead { start, end, kind, thread } => {
-                all(&[length(start, end), kind.into(), thread.into()]);
-            }
-            Self::Dropped { count, .. } => all(&[count]),
-            Self::LinkBytes { gpu, to_device, to_host, .. } => all(&[gpu.into(), to_device, to_host]),
-            Self::LinkReading { gpu, to_host, bytes, .. } => all(&[gpu.into(), to_host.into(), bytes]),
-            Self::KernelsOff { start, end } => all(&[length(start, end)]),
-            Self::HostNode { correlation, node } => all(&[correlation, node].map(u64::from)),
-            Self::Access { correlation, stream, to, from } => {
-                all(&[correlation.into(), stream.into(), to, from]);
-            }
-            Self::OtherWait { correlation, stream } => all(&[correlation, stream].map(u64::from)),
-            Self::Note { text } => put_text(out, text),
-            Self::End => {}
+            _ => {}
         }
     }
 

@@ -18,7 +18,7 @@ pub(super) enum Step {
         stream: i64,
         record: u64,
     },
-    /// Told a stream to wait for an event.
+    /// Made a stream wait for an event.
     Wait {
         stream: i64,
         record: Option<u64>,

@@ -9,7 +9,7 @@ pub struct Access {
     pub stream: StreamKind,
 }
 
-/// Which other streams does a stream wait for without being told?
+/// Which other streams does a stream wait for by itself?
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum StreamKind {
     /// Created before the recording began.
