@@ -4,6 +4,7 @@
 
 mod common;
 
+use busbound_capture::format::{Record, streams};
 use common::{Recorded, Rig};
 
 /// Copies, memsets and overhead records in the file, and whether it has its end.
@@ -19,6 +20,24 @@ fn buffers_are_written_to_the_file_and_the_program_exits_normally() {
     assert_eq!(output.status.code(), Some(3), "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(output.stdout, b"done\n");
     assert_eq!(recorded(&rig), ([10, 2, 8], true));
+}
+
+#[test]
+fn the_memory_of_copies_and_how_their_streams_were_created_are_recorded() {
+    let rig = Rig::new();
+    let output = rig.run("copies", &[]);
+    assert_eq!(output.status.code(), Some(3), "{}", String::from_utf8_lossy(&output.stderr));
+    let shown = Recorded::of(&rig.at("run.bbt"));
+    let access =
+        |correlation, stream, to, from| format!("{:?}", Record::Access { correlation, stream, to, from });
+    let expected = [
+        access(2, streams::NON_BLOCKING, 0x7000, 0x1000),
+        access(3, streams::LEGACY, 0x7800, 0),
+        format!("{:?}", Record::OtherWait { correlation: 4, stream: 13 }),
+        // Its stream was destroyed: another one may have its address.
+        access(6, streams::UNKNOWN, 0x7000, 0x1000),
+    ];
+    assert_eq!(shown.accesses, expected);
 }
 
 /// Regression: the child waited ten seconds for a thread that it does not have.

@@ -116,6 +116,14 @@ pub const LONGEST_QUEUE: Time = 200_000_000;
 /// traces it is at most 0.04%. Chosen.
 pub const OVERLAPPING_WORK: f64 = 0.02;
 
+/// A copy that ended less than this after a call began may have been done by then: clocks of GPU and host are related with some
+/// error. Chosen, far above the microseconds that CUPTI's conversion is off by.
+pub const CLOCKS_AGREE: Time = 50_000;
+/// With more streams that copy, races are not looked for: each wait is compared with all of them.
+pub const MOST_COPYING_STREAMS: usize = 256;
+/// Races that are looked for. A loop has the same one again and again.
+pub const MOST_RACES: usize = 10_000;
+
 /// How far back a stream is searched for work issued before a moment. Limits the time spent on malicious traces.
 pub const SEARCH_DEPTH: usize = 4096;
 /// The same for searches that run for every kernel and copy.

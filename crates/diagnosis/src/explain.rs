@@ -253,7 +253,7 @@ struct Term {
     next: &'static str,
 }
 
-const TERMS: [Term; 7] = [
+const TERMS: [Term; 8] = [
     Term {
         id: "step",
         title: "Step",
@@ -262,6 +262,17 @@ const TERMS: [Term; 7] = [
                    (ProfilerStep#, NVTX ranges); else a pattern of launches that repeats, called an iteration. If there is none, \
                    figures are for the whole trace.",
         next: "If the answer counts something else as a step, name its annotation: --steps train_step.",
+    },
+    Term {
+        id: "phases",
+        title: "Phases",
+        meaning: "Loading of weights, evaluation and checkpoints: what a run does apart from its steps. They are listed with their time and what they copy; \
+                  loading also with what bounds it: the link, copies below its rate, deserialization, operators on the CPU, or inconclusive.",
+        computed: "Ranges named busbound:phase=NAME; else ranges named like from_pretrained, load_state_dict, evaluate, validation or save_checkpoint, and \
+                   the functions of torch.load, torch.save, transformers and safetensors where Python stacks are recorded; else eight or more copies of 256 MiB in all \
+                   before the first step, with hardly a kernel and hardly a byte back. A step with a tenth of its time in a phase is left out of the other figures, if at least \
+                   three others in a row are left. Disk and page cache look the same where nothing is recorded: then the answer is inconclusive.",
+        next: "Mark phases: with busbound.phase(\"load\"): in Python, or an NVTX range busbound:phase=load. Names with a meaning are load, eval and checkpoint.",
     },
     Term {
         id: "pinned",

@@ -63,6 +63,7 @@ pub use analysis::kernel_totals::KernelTotal;
 pub use analysis::kernels::{Geometry, KernelBound, KernelTime, Kernels, Matched, Roofline};
 pub use analysis::layer_names::NamedBy;
 pub use analysis::layer_waits::{LayerWait, LayerWaits};
+pub use analysis::phases::{Loading, LoadingBound, RunPhase};
 pub use analysis::stages::{Item, PipelineShape, RankStage, StageOverlap, StageTime, Stages};
 pub use analysis::throughput::Throughput;
 pub use analysis::times::Times;
@@ -115,6 +116,7 @@ pub use picture::{
 };
 pub use saving::Saving;
 pub use settings::{Proposal, Target, Value as SettingValue};
+pub use steps::phases::{PhaseFound, PhaseKind};
 pub use steps::window::{Difference, OutlierStep, StepQuantity, StepTimes, StepsFound};
 pub use unit::Unit;
 pub use verdict::{Bound, Headroom, Verdict};

@@ -36,6 +36,7 @@ mod xplane;
 
 pub use error::OpenError;
 pub use interval::{Interval, IntervalCursor, IntervalSet};
+pub use model::access::{Access, StreamKind};
 pub use model::builder::{AddedEvent, EventName, TraceBuilder};
 pub use model::call::Call;
 pub use model::collective::Collective;

@@ -215,6 +215,10 @@ mod tests {
             (times, ids).prop_map(|((at, _), (id, name))| Record::RangeStart { at, id, thread: 9, name }),
             text.prop_map(|text| Record::Note { text }),
             ids.prop_map(|(correlation, node)| Record::HostNode { correlation, node }),
+            (ids, any::<(u64, u64)>(), 0..4u8).prop_map(|((correlation, _), (to, from), stream)| {
+                Record::Access { correlation, stream, to, from }
+            }),
+            ids.prop_map(|(correlation, stream)| Record::OtherWait { correlation, stream }),
             Just(Record::End),
         ]
     }

@@ -150,12 +150,38 @@ pub enum Record<'a> {
         correlation: u32,
         node: u32,
     },
+    /// The memory that the copy or memset with this correlation reads and writes, by its first addresses; its size is that of
+    /// the copy. `from` is 0 for a memset. `stream` is one of [`streams`].
+    Access {
+        correlation: u32,
+        stream: u8,
+        to: u64,
+        from: u64,
+    },
+    /// A stream waits for something else than an event from here on: a value in memory, a semaphore, a function of the host.
+    OtherWait {
+        correlation: u32,
+        stream: u32,
+    },
     Note {
         text: &'a [u8],
     },
     /// The recording ended normally.
     End,
 }
+
+/// Which streams wait for each other by themselves? The number of each kind in [`Record::Access`].
+pub mod streams {
+    /// Created before the recording began.
+    pub const UNKNOWN: u8 = 0;
+    /// The legacy default stream: waits for all blocking streams, and they for it.
+    pub const LEGACY: u8 = 1;
+    pub const BLOCKING: u8 = 2;
+    pub const NON_BLOCKING: u8 = 3;
+}
+
+/// In [`Record::EventRecord`] and [`Record::OtherWait`]: CUPTI does not say which stream it was.
+pub const UNKNOWN_STREAM: u32 = u32::MAX;
 
 /// The key of a fact: a GPU that other processes use too.
 pub const SHARED_GPU: &[u8] = b"shared gpu";
@@ -247,6 +273,49 @@ impl Record<'_> {
                 all(&[gpu, generation, lanes, max_generation, max_lanes].map(u64::from));
             }
             Self::Thread { id, name } => all(&[id.into(), name.into()]),
+            Self::Kernel { .. } | Self::Copy { .. } | Self::PeerCopy { .. } | Self::Memset { .. } => {
+                self.write_work(out);
+            }
+            Self::Call { start, end, thread, correlation, name, is_driver, result } => all(&[
+                length(start, end),
+                thread.into(),
+                correlation.into(),
+                name.into(),
+                is_driver.into(),
+                result.into(),
+            ]),
+            Self::Sync { start, end, correlation, stream, kind, event } => {
+                all(&[length(start, end), correlation.into(), kind.into(), event.into()]);
+                put_signed(out, stream);
+            }
+            Self::EventRecord { correlation, stream, event } => {
+                all(&[correlation, stream, event].map(u64::from));
+            }
+            Self::RangeStart { id, thread, name, .. } => all(&[id, thread, name].map(u64::from)),
+            Self::RangeEnd { id, .. } => all(&[id.into()]),
+            Self::Mark { thread, name, .. } => all(&[thread, name].map(u64::from)),
+            Self::Overhead { start, end, kind, thread } => {
+                all(&[length(start, end), kind.into(), thread.into()]);
+            }
+            Self::Dropped { count, .. } => all(&[count]),
+            Self::LinkBytes { gpu, to_device, to_host, .. } => all(&[gpu.into(), to_device, to_host]),
+            Self::LinkReading { gpu, to_host, bytes, .. } => all(&[gpu.into(), to_host.into(), bytes]),
+            Self::KernelsOff { start, end } => all(&[length(start, end)]),
+            Self::HostNode { correlation, node } => all(&[correlation, node].map(u64::from)),
+            Self::Access { correlation, stream, to, from } => {
+                all(&[correlation.into(), stream.into(), to, from]);
+            }
+            Self::OtherWait { correlation, stream } => all(&[correlation, stream].map(u64::from)),
+            Self::Note { text } => put_text(out, text),
+            Self::End => {}
+        }
+    }
+
+    /// Appends what a record of device work says, after its start.
+    fn write_work(&self, out: &mut Vec<u8>) {
+        let mut all = |values: &[u64]| values.iter().for_each(|value| put(out, *value));
+        let length = |start: u64, end: u64| end.saturating_sub(start);
+        match *self {
             Self::Kernel { start, end, on, correlation, name, launch } => {
                 let Launch { grid, block, registers, shared_memory } = launch;
                 all(&[
@@ -287,34 +356,7 @@ impl Record<'_> {
                 bytes,
                 memory.into(),
             ]),
-            Self::Call { start, end, thread, correlation, name, is_driver, result } => all(&[
-                length(start, end),
-                thread.into(),
-                correlation.into(),
-                name.into(),
-                is_driver.into(),
-                result.into(),
-            ]),
-            Self::Sync { start, end, correlation, stream, kind, event } => {
-                all(&[length(start, end), correlation.into(), kind.into(), event.into()]);
-                put_signed(out, stream);
-            }
-            Self::EventRecord { correlation, stream, event } => {
-                all(&[correlation, stream, event].map(u64::from));
-            }
-            Self::RangeStart { id, thread, name, .. } => all(&[id, thread, name].map(u64::from)),
-            Self::RangeEnd { id, .. } => all(&[id.into()]),
-            Self::Mark { thread, name, .. } => all(&[thread, name].map(u64::from)),
-            Self::Overhead { start, end, kind, thread } => {
-                all(&[length(start, end), kind.into(), thread.into()]);
-            }
-            Self::Dropped { count, .. } => all(&[count]),
-            Self::LinkBytes { gpu, to_device, to_host, .. } => all(&[gpu.into(), to_device, to_host]),
-            Self::LinkReading { gpu, to_host, bytes, .. } => all(&[gpu.into(), to_host.into(), bytes]),
-            Self::KernelsOff { start, end } => all(&[length(start, end)]),
-            Self::HostNode { correlation, node } => all(&[correlation, node].map(u64::from)),
-            Self::Note { text } => put_text(out, text),
-            Self::End => {}
+            _ => {}
         }
     }
 
@@ -344,6 +386,8 @@ impl Record<'_> {
             Self::LinkReading { .. } => 22,
             Self::KernelsOff { .. } => 23,
             Self::HostNode { .. } => 24,
+            Self::Access { .. } => 25,
+            Self::OtherWait { .. } => 26,
         }
     }
 }
@@ -414,8 +458,15 @@ impl<'a> Records<'a> {
             22 => self.link_reading(),
             23 => self.span().map(|(start, end)| Record::KernelsOff { start, end }),
             24 => Some(Record::HostNode { correlation: self.bytes.small()?, node: self.bytes.small()? }),
+            25 => self.access(),
+            26 => Some(Record::OtherWait { correlation: self.bytes.small()?, stream: self.bytes.small()? }),
             _ => None,
         }
+    }
+
+    fn access(&mut self) -> Option<Record<'a>> {
+        let (correlation, stream) = (self.bytes.small()?, self.byte()?);
+        Some(Record::Access { correlation, stream, to: self.bytes.number()?, from: self.bytes.number()? })
     }
 
     fn gpu(&mut self) -> Option<Record<'a>> {

@@ -159,7 +159,7 @@ impl Collector {
     }
 
     pub(super) fn lost(&mut self) {
-        let count = self.cupti.dropped();
+        let count = self.cupti.dropped() + waits::take_lost();
         if count > 0 {
             let at = self.cupti.now();
             self.chunk.add(&Record::Dropped { at, count });

@@ -3,6 +3,7 @@
 
 #![expect(unsafe_code, reason = "CUPTI passes memory by address")]
 
+mod accesses;
 mod collect;
 pub mod control;
 mod cupti;

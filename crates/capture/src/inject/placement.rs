@@ -3,7 +3,7 @@
 //!
 //! Costs are bounded: copies of less than [`SMALLEST`] are not looked at, at most [`MOST_PAGES`] pages are asked about at a time,
 //! at most [`MOST_QUESTIONS`] times per second, and no thread waits for another one. On machines with one node, copies are not
-//! observed at all. Where the kernel refuses, it is asked once.
+//! asked about at all. Where the kernel refuses, it is asked once.
 
 #![expect(unsafe_code, reason = "the kernel is asked about addresses")]
 
@@ -35,6 +35,8 @@ pub(super) enum CopyCall {
     ByKind,
     /// Only the addresses say.
     ByAddress,
+    /// Neither.
+    WithinDevice,
 }
 
 const HOST_TO_DEVICE: u32 = 1;
@@ -47,6 +49,7 @@ impl CopyCall {
         Some(match stem {
             "MemcpyHtoD" | "MemcpyHtoDAsync" if !is_runtime => Self::ToDevice,
             "MemcpyDtoH" | "MemcpyDtoHAsync" if !is_runtime => Self::ToHost,
+            "MemcpyDtoD" | "MemcpyDtoDAsync" if !is_runtime => Self::WithinDevice,
             "Memcpy" | "MemcpyAsync" if is_runtime => Self::ByKind,
             "Memcpy" | "MemcpyAsync" => Self::ByAddress,
             _ => return None,
@@ -60,6 +63,7 @@ impl CopyCall {
             Self::ToDevice => vec![from],
             Self::ToHost => vec![to],
             Self::ByAddress => vec![from, to],
+            Self::WithinDevice => Vec::new(),
             // An enum of 32 bits.
             Self::ByKind => match argument(3) as u32 {
                 HOST_TO_DEVICE => vec![from],

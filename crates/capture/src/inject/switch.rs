@@ -63,7 +63,7 @@ impl Switch {
         if !std::mem::take(&mut self.is_on) {
             return;
         }
-        self.cupti.end(waits::calls(&self.cupti));
+        waits::end(&self.cupti);
         self.cupti.flush(true);
         self.cupti.release();
         self.cupti.detach();

@@ -1,4 +1,4 @@
-//! What does the host wait for, what do streams wait for, and where is the host memory of copies? CUPTI has activity records for this, but enabling them
+//! What does the host wait for, what do streams wait for, and which memory do copies touch? CUPTI has activity records for this, but enabling them
 //! slows down every launch (1.4 µs on an H200 host, more than the rest of recording). Callbacks of the waiting calls
 //! give the same information, and only these calls are enabled.
 
@@ -8,12 +8,14 @@ use std::cell::Cell;
 use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock};
 
+use super::accesses::{self, AccessCall, StreamCall};
 use super::cupti::Cupti;
 use super::numa;
-use super::placement::{self, CopyCall};
-use crate::format::Record;
+use super::placement;
+use crate::format::{Record, UNKNOWN_STREAM};
 
 /// `CUpti_CallbackData`, the same in all versions.
 #[repr(C)]
@@ -46,14 +48,16 @@ enum Wait {
 enum Asked {
     Wait(Wait, bool),
     EventRecord(bool),
-    /// Only where there are several NUMA nodes.
-    Copy(CopyCall),
+    Access(AccessCall),
+    Stream(StreamCall),
+    /// Makes the stream in this argument wait for something else than an event.
+    OtherWait(usize, bool),
 }
 
 /// Classifies a runtime or driver call by name: `cudaStreamSynchronize_ptsz_v7000`, `cuStreamSynchronize`.
 fn asked(name: &str) -> Option<Asked> {
     let (stem, rest) = name.split_once('_').unwrap_or((name, ""));
-    let is_per_thread = rest.starts_with("ptsz");
+    let is_per_thread = rest.contains("ptsz") || rest.contains("ptds");
     let of_runtime = stem.strip_prefix("cuda");
     let stem = of_runtime.or_else(|| stem.strip_prefix("cu"))?;
     Some(match stem {
@@ -62,7 +66,13 @@ fn asked(name: &str) -> Option<Asked> {
         "StreamWaitEvent" => Asked::Wait(Wait::StreamForEvent, is_per_thread),
         "DeviceSynchronize" | "ThreadSynchronize" | "CtxSynchronize" => Asked::Wait(Wait::Device, false),
         "EventRecord" | "EventRecordWithFlags" => Asked::EventRecord(is_per_thread),
-        _ => Asked::Copy(CopyCall::named(stem, of_runtime.is_some())?),
+        "LaunchHostFunc" | "StreamAddCallback" | "StreamWaitValue32" | "StreamWaitValue64"
+        | "StreamBatchMemOp" => Asked::OtherWait(0, is_per_thread),
+        "WaitExternalSemaphoresAsync" => Asked::OtherWait(3, is_per_thread),
+        _ => {
+            let access = AccessCall::named(stem, of_runtime.is_some(), is_per_thread).map(Asked::Access);
+            access.or_else(|| StreamCall::named(stem, of_runtime.is_some()).map(Asked::Stream))?
+        }
     })
 }
 
@@ -78,10 +88,14 @@ struct Calls {
     cupti: Cupti,
     /// By domain and id.
     asked: HashMap<(u32, u32), Asked>,
+    /// Whether the machine has several NUMA nodes: then the kernel is asked where the memory of copies is.
+    has_several_nodes: bool,
 }
 
 static CALLS: OnceLock<Calls> = OnceLock::new();
 static SEEN: Mutex<Vec<Record<'static>>> = Mutex::new(Vec::new());
+/// Records that were not kept because there were too many.
+static LOST: AtomicU64 = AtomicU64::new(0);
 /// Events have addresses; records have ids.
 static EVENTS: Mutex<Option<HashMap<usize, u32>>> = Mutex::new(None);
 
@@ -94,13 +108,11 @@ thread_local! {
 pub(super) fn calls(cupti: &Cupti) -> impl Iterator<Item = (u32, u32)> + use<> {
     let calls = CALLS.get_or_init(|| {
         let all = DOMAINS.into_iter().flat_map(|domain| (1..MAX_CALLS).map(move |call| (domain, call)));
-        let has_several = numa::has_several(Path::new("/"));
         let asked = all.filter_map(|(domain, call)| {
             let name = cupti.call_name(domain == DOMAINS[0], call);
-            let asked = asked(std::str::from_utf8(&name).ok()?)?;
-            (has_several || !matches!(asked, Asked::Copy(_))).then_some(((domain, call), asked))
+            Some(((domain, call), asked(std::str::from_utf8(&name).ok()?)?))
         });
-        Calls { cupti: *cupti, asked: asked.collect() }
+        Calls { cupti: *cupti, asked: asked.collect(), has_several_nodes: numa::has_several(Path::new("/")) }
     });
     #[expect(clippy::disallowed_methods, reason = "sorted right after")]
     let mut calls: Vec<(u32, u32)> = calls.asked.keys().copied().collect();
@@ -108,9 +120,20 @@ pub(super) fn calls(cupti: &Cupti) -> impl Iterator<Item = (u32, u32)> + use<> {
     calls.into_iter()
 }
 
+/// Stops recording, and with it observing these calls.
+pub(super) fn end(cupti: &Cupti) {
+    cupti.end(calls(cupti));
+    accesses::forget_streams();
+}
+
 /// The records since the last call of this function.
 pub(super) fn take() -> Vec<Record<'static>> {
     SEEN.lock().map(|mut seen| std::mem::take(&mut *seen)).unwrap_or_default()
+}
+
+/// How many were not kept since the last call of this function.
+pub(super) fn take_lost() -> u64 {
+    LOST.swap(0, Ordering::Relaxed)
 }
 
 /// CUPTI calls this before and after each enabled call, on the calling thread.
@@ -147,14 +170,28 @@ fn see(call: (u32, u32), about: &About) {
         if about.arguments.is_null() { 0 } else { unsafe { *about.arguments.add(index) } }
     };
     let stream = |index, is_per_thread| calls.cupti.stream(about.context, argument(index), is_per_thread);
-    let record = match *asked {
+    keep(match *asked {
         Asked::EventRecord(is_per_thread) => {
-            let Some(stream) = stream(1, is_per_thread) else { return };
+            let stream = stream(1, is_per_thread).unwrap_or(UNKNOWN_STREAM);
             Record::EventRecord { correlation, stream, event: event_id(argument(0)) }
         }
-        Asked::Copy(call) => {
-            let Some(node) = placement::node_of(call, argument) else { return };
-            Record::HostNode { correlation, node }
+        Asked::OtherWait(index, is_per_thread) => {
+            let stream = stream(index, is_per_thread).unwrap_or(UNKNOWN_STREAM);
+            Record::OtherWait { correlation, stream }
+        }
+        Asked::Access(call) => {
+            let copy = call.copy.filter(|_| calls.has_several_nodes);
+            if let Some(node) = copy.and_then(|copy| placement::node_of(copy, argument)) {
+                keep(Record::HostNode { correlation, node });
+            }
+            call.record(correlation, argument)
+        }
+        Asked::Stream(call) => {
+            if succeeded(about) {
+                // SAFETY: the call succeeded, so it wrote a stream to the address that it was given.
+                call.note(argument, |address| unsafe { *(address as *const usize) });
+            }
+            return;
         }
         Asked::Wait(wait, is_per_thread) => {
             let end = calls.cupti.now();
@@ -173,11 +210,21 @@ fn see(call: (u32, u32), about: &About) {
                 event,
             }
         }
-    };
-    if let Ok(mut seen) = SEEN.lock()
-        && seen.len() < MAX_SEEN
-    {
-        seen.push(record);
+    });
+}
+
+/// Whether the call that has returned was successful.
+fn succeeded(about: &About) -> bool {
+    // SAFETY: after a call, CUPTI passes the address of its result.
+    unsafe { about.result.as_ref() }.is_some_and(|result| *result == 0)
+}
+
+fn keep(record: Record<'static>) {
+    if let Ok(mut seen) = SEEN.lock() {
+        match seen.len() < MAX_SEEN {
+            true => seen.push(record),
+            false => _ = LOST.fetch_add(1, Ordering::Relaxed),
+        }
     }
 }
 
@@ -200,8 +247,18 @@ mod tests {
         assert_eq!(asked("cudaEventSynchronize_v3020"), Some(Asked::Wait(Wait::Event, false)));
         assert_eq!(asked("cuCtxSynchronize"), Some(Asked::Wait(Wait::Device, false)));
         assert_eq!(asked("cudaEventRecordWithFlags_v11010"), Some(Asked::EventRecord(false)));
-        assert_eq!(asked("cudaMemcpyAsync_ptsz_v7000"), Some(Asked::Copy(CopyCall::ByKind)));
-        assert_eq!(asked("cuMemcpyHtoDAsync_v2"), Some(Asked::Copy(CopyCall::ToDevice)));
+        let access = |stem, is_runtime, is_per_thread| {
+            Some(Asked::Access(AccessCall::named(stem, is_runtime, is_per_thread).unwrap()))
+        };
+        assert_eq!(asked("cudaMemcpyAsync_ptsz_v7000"), access("MemcpyAsync", true, true));
+        assert_eq!(asked("cudaMemcpy_ptds_v7000"), access("Memcpy", true, true));
+        assert_eq!(asked("cuMemcpyHtoDAsync_v2"), access("MemcpyHtoDAsync", false, false));
+        assert_eq!(asked("cuMemcpyHtoDAsync_v2_ptsz"), access("MemcpyHtoDAsync", false, true));
+        assert_eq!(asked("cudaMemsetAsync_v3020"), access("MemsetAsync", true, false));
+        let create = StreamCall::Create { has_flags: true };
+        assert_eq!(asked("cudaStreamCreateWithPriority_v5050"), Some(Asked::Stream(create)));
+        assert_eq!(asked("cuStreamWaitValue32_v2_ptsz"), Some(Asked::OtherWait(0, true)));
+        assert_eq!(asked("cudaLaunchHostFunc_v10000"), Some(Asked::OtherWait(0, false)));
         assert_eq!(asked("cudaMemcpy2DAsync_v3020"), None);
         assert_eq!(asked("cudaGraphAddEventRecordNode_v11010"), None);
         assert_eq!(asked("cudaEventRecordx"), None);

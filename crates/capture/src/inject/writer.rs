@@ -232,7 +232,7 @@ impl Writer {
             return Err("it is not recording".to_owned());
         }
         let cupti = self.collector.cupti;
-        cupti.end(waits::calls(&cupti));
+        waits::end(&cupti);
         self.flush(true);
         self.take_all();
         // A ring goes on after the gap, which must not look like idle time.

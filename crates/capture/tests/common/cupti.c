@@ -1,6 +1,7 @@
 // A fake CUPTI for machines without a GPU: delivers one buffer that a real one filled (BUFFER, with records of the
 // sizes listed in SIZES). With RATE, it delivers kernels instead: that many for each second in which they were enabled,
-// with NAMES different names; with DEVICE, the first record is a GPU of that name.
+// with NAMES different names; with DEVICE, the first record is a GPU of that name. `play` calls back like a program that
+// copies on two streams.
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,8 +73,40 @@ static void give_kernels(void) {
   }
 }
 
+static void (*called)(void *, uint32_t, uint32_t, const void *);
+// CUpti_CallbackData.
+struct about {
+  int site;
+  const void *function;
+  const uintptr_t *arguments;
+  const int *result;
+  const void *symbol;
+  void *context;
+  uint32_t context_id;
+  uint64_t *data;
+  uint32_t correlation;
+};
+static const char *const calls[] = {"", "cudaStreamCreateWithFlags_v5000", "cudaMemcpyAsync_v3020", "cudaMemsetAsync_v3020", "cudaLaunchHostFunc_v10000", "cudaStreamDestroy_v5050"};
+
+static void call(uint32_t which, uint32_t correlation, const uintptr_t *arguments) {
+  int result = 0;
+  struct about about = {.arguments = arguments, .result = &result, .correlation = correlation};
+  for (about.site = 0; about.site < 2; about.site++) called(NULL, 2, which, &about);
+}
+
+// Streams have the addresses 0 and 0xa00, and the ids 7 and 13.
+void play(void) {
+  uintptr_t stream = 0xa00;
+  call(1, 1, (uintptr_t[]){(uintptr_t)&stream, 1});
+  call(2, 2, (uintptr_t[]){0x7000, 0x1000, 4096, 1, stream});
+  call(3, 3, (uintptr_t[]){0x7800, 0, 1024, 0});
+  call(4, 4, (uintptr_t[]){stream, 0, 0});
+  call(5, 5, (uintptr_t[]){stream});
+  call(2, 6, (uintptr_t[]){0x7000, 0x1000, 4096, 1, stream});
+}
+
 int cuptiSubscribe(void **subscriber, void *callback, void *data) {
-  *subscriber = &given;
+  *subscriber = &given, called = callback;
   return getenv("TAKEN") ? 39 : 0;
 }
 int cuptiUnsubscribe(void *subscriber) { return fputs("unsubscribed\n", stderr), 0; }
@@ -86,8 +119,11 @@ int cuptiActivityDisable(uint32_t kind) { return set(kind, 0); }
 int cuptiActivityEnableDriverApi(uint32_t call, uint8_t on) { return 0; }
 int cuptiActivityEnableRuntimeApi(uint32_t call, uint8_t on) { return 0; }
 int cuptiEnableCallback(uint32_t on, void *subscriber, uint32_t domain, uint32_t call) { return 0; }
-int cuptiGetCallbackName(uint32_t domain, uint32_t call, const char **name) { return 1; }
-int cuptiGetStreamIdEx(void *context, void *stream, uint8_t per_thread, uint32_t *id) { return 1; }
+int cuptiGetCallbackName(uint32_t domain, uint32_t call, const char **name) {
+  if (domain != 2 || call < 1 || call > 5) return 1;
+  return *name = calls[call], 0;
+}
+int cuptiGetStreamIdEx(void *context, void *stream, uint8_t per_thread, uint32_t *id) { return *id = stream ? 13 : 7, 0; }
 int cuptiSetThreadIdType(uint32_t type) { return 0; }
 int cuptiActivityGetNumDroppedRecords(void *context, uint32_t stream, size_t *dropped) { return *dropped = 0; }
 int cuptiGetVersion(uint32_t *version) { return *version = 130001, 0; }

@@ -108,6 +108,8 @@ pub(crate) struct Recorded {
     pub(crate) gpus: Vec<(u32, String, u64)>,
     pub(crate) facts: Vec<String>,
     pub(crate) notes: Vec<String>,
+    /// The memory of copies, and the waits of streams for other things.
+    pub(crate) accesses: Vec<String>,
     pub(crate) has_clock: bool,
     pub(crate) has_ended: bool,
 }
@@ -134,6 +136,9 @@ impl Recorded {
                     Record::KernelsOff { start, end } => shown.kernels_off_ms += (end - start) / 1_000_000,
                     Record::Gpu { id, name, memory, .. } => {
                         shown.gpus.push((id, names.get(&name).cloned().unwrap_or_default(), memory));
+                    }
+                    Record::Access { .. } | Record::OtherWait { .. } => {
+                        shown.accesses.push(format!("{record:?}"))
                     }
                     Record::Clock { .. } => shown.has_clock = true,
                     Record::End => shown.has_ended = true,

@@ -1,4 +1,4 @@
-// A program that loads the library like the CUDA driver does: program LIBRARY exit|fork|kill|segv|abort|term|overflow|run SECONDS [handles SIGNAL]
+// A program that loads the library like the CUDA driver does: program LIBRARY exit|copies|fork|kill|segv|abort|term|overflow|run SECONDS [handles SIGNAL]
 #include <dlfcn.h>
 #include <signal.h>
 #include <stdio.h>
@@ -26,6 +26,7 @@ int main(int count, char **words) {
     return 3;
   }
   usleep(1200 * 1000);
+  if (!strcmp(words[2], "copies")) ((void (*)(void))dlsym(dlopen("libcupti.so.13", RTLD_NOW), "play"))();
   if (!strcmp(words[2], "segv")) *(volatile int *)8 = 1;
   if (!strcmp(words[2], "abort")) abort();
   if (!strcmp(words[2], "term")) kill(getpid(), SIGTERM), pause();

@@ -3,7 +3,7 @@
 use std::cell::LazyCell;
 use std::ops::Deref;
 
-use busbound_machine::{LinkFacts, Machine};
+use busbound_machine::{LinkFacts, LinkSource, Machine};
 use busbound_trace::{Environment, Trace};
 use serde::Serialize;
 
@@ -30,6 +30,7 @@ use crate::analysis::host_work::HostWork;
 use crate::analysis::kernel_totals::{KernelTotal, kernel_totals};
 use crate::analysis::kernels::{self, Kernels};
 use crate::analysis::layer_waits::{LayerWaits, layer_waits};
+use crate::analysis::phases::{RunPhase, phases};
 use crate::analysis::stages::{self, RankStage, StageAnswer, Stages};
 use crate::analysis::start_up;
 use crate::analysis::throughput::{Throughput, throughput};
@@ -62,6 +63,9 @@ pub struct Diagnosis {
     /// Versions, variables, GPUs and CPUs of the process, as far as the trace has them.
     pub environment: Environment,
     pub window: WindowFacts,
+    /// Loading, evaluation, checkpoints and what the program marks as a phase, in time order. Steps in them are not part of the
+    /// other figures, if enough others are left.
+    pub phases: Vec<RunPhase>,
     pub verdict: Verdict,
     /// What the step would take if each resource were faster, or free; empty if the trace cannot say.
     pub bounds: Vec<ResourceBound>,
@@ -204,6 +208,7 @@ pub(crate) fn diagnose_and<T>(
     let Some(part) = part else {
         let facts = &Facts::on(basis, machine, options);
         let mut diagnosis = answer(facts, survey, options, left_out);
+        diagnosis.phases = phases(&left_out.phases, trace, &facts.host, link_gbps(&diagnosis));
         let launches = &mut diagnosis.launches;
         launches.compiled =
             std::mem::take(&mut launches.compiled).with_log(options.compile_log.as_ref(), rank);
@@ -213,6 +218,7 @@ pub(crate) fn diagnose_and<T>(
     };
     let facts = &Facts::on(basis.of_part(&part, options, &left_out.steady), machine, options);
     let mut diagnosis = answer(facts, survey, options, left_out);
+    diagnosis.phases = phases(&left_out.phases, trace, &basis.host, link_gbps(&diagnosis));
     // Compilation mostly happens in steps that the figures leave out.
     diagnosis.launches.compiled =
         compiled::compiled(trace, &basis.host).with_log(options.compile_log.as_ref(), rank);
@@ -265,6 +271,7 @@ fn answer(facts: &Facts<'_>, survey: Survey, options: &Options, left_out: &LeftO
         source: survey.source,
         rank: survey.rank,
         window,
+        phases: Vec::new(),
         verdict: judgment.verdict,
         bounds: judgment.bounds,
         prize: judgment.prize,
@@ -328,7 +335,7 @@ fn judge(facts: &Facts<'_>, survey: &Survey, options: &Options) -> Judgment {
     if incomplete.is_some() {
         // The lost work may have run during what looks like idle time.
         findings.retain(|finding| !finding.id.is_about_idle_time());
-        for finding in &mut findings {
+        for finding in findings.iter_mut().filter(|finding| !finding.id.is_about_correctness()) {
             finding.severity = Severity::Low;
             finding.saves_ms_per_step.low = 0.0;
         }
@@ -364,6 +371,12 @@ impl FoundStages {
         };
         Self { stages, why_none, of_rank }
     }
+}
+
+/// The peak of the first GPU's link, unless it is assumed.
+fn link_gbps(diagnosis: &Diagnosis) -> Option<f64> {
+    let first = diagnosis.machine.gpus.first()?;
+    (first.link.source != LinkSource::Assumed).then_some(first.link.peak_gbps)
 }
 
 fn machine_facts(facts: &Facts<'_>, listed: usize) -> MachineFacts {

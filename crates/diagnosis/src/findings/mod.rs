@@ -10,6 +10,7 @@ mod common;
 mod copied_back;
 mod copy_calls;
 mod copy_collective_contention;
+mod copy_race;
 mod cpu_casts;
 mod cpu_operators;
 mod cpu_optimizer;
@@ -110,6 +111,7 @@ registry! {
     DeviceCopies = "device_copies" in device_copies,
     Fp32Matmul = "fp32_matmul" in fp32_matmul,
     UnfusedAttention = "unfused_attention" in unfused_attention,
+    CopyRace = "copy_race" in copy_race,
     ProfilerDistortion = "profiler_distortion" in profiler_distortion,
     PowerLimited = "power_limited" in power_limited,
 }
@@ -136,6 +138,11 @@ impl FindingId {
     /// Whether it is about the kernels themselves: these matter only where compute bounds the run.
     pub(crate) fn is_about_kernels(self) -> bool {
         matches!(self, Self::Fp32Matmul | Self::UnfusedAttention)
+    }
+
+    /// Whether it is about correct results, not about speed.
+    pub fn is_about_correctness(self) -> bool {
+        matches!(self, Self::CopyRace)
     }
 
     /// The what-if changes that apply its fix, or why none exist.

@@ -70,6 +70,15 @@ pub(super) fn early_work(scope: &Scope<'_>) -> Option<String> {
 
 pub(super) fn outliers(scope: &Scope<'_>) -> Option<String> {
     let left_out = scope.left_out;
+    if left_out.apart > 0 {
+        return Some(format!(
+            "In {}, the program evaluates, saves or loads; they are reported apart. Figures are for the longest stretch without them: {}, {} to {}. --warmup 0 keeps all steps.",
+            plural(left_out.apart as u64, "step", "steps"),
+            plural(left_out.steady.len() as u64, "step", "steps"),
+            left_out.steady.start,
+            left_out.steady.end - 1
+        ));
+    }
     (left_out.others > 0).then(|| {
         format!(
             "Outlier steps make up much of the trace, so figures are for the longest stretch without one: {}, {} to {}. --warmup 0 keeps all steps.",

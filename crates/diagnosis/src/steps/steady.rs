@@ -7,6 +7,7 @@ use busbound_trace::Trace;
 
 use crate::options::Options;
 use crate::steps::basis::Basis;
+use crate::steps::phases::{self, FoundPhase};
 use crate::steps::window::{OutlierStep, StepTimes};
 
 /// Which steps the figures leave out.
@@ -24,6 +25,10 @@ pub(crate) struct LeftOut {
     pub(crate) with_outliers: Option<StepTimes>,
     /// The steps that the figures cover.
     pub(crate) steady: Range<usize>,
+    /// What the run does apart from its steps.
+    pub(crate) phases: Vec<FoundPhase>,
+    /// Steps after the warm-up that are left out because they evaluate, save or load.
+    pub(crate) apart: usize,
 }
 
 /// Most outliers listed.
@@ -37,7 +42,10 @@ pub(crate) fn steady(basis: &Basis<'_>, options: &Options) -> (Option<Trace>, Le
     let mut outliers = window.outliers(basis.trace, &basis.host);
     outliers.retain(|outlier| outlier.index >= warm_up);
     // If the user gives the warm-up, all steps after it are kept.
-    let steady = if options.warmup.is_some() { warm_up..all } else { window.steady(warm_up, &outliers) };
+    let phases = phases::find(basis);
+    let apart = phases::steps_apart(&phases, window);
+    let steady =
+        if options.warmup.is_some() { warm_up..all } else { window.steady(warm_up, &outliers, &apart) };
     let outlier_count = outliers.len();
     let outlier_steps = outliers.iter().map(|outlier| outlier.index).collect();
     outliers.sort_by(|a, b| b.ms.total_cmp(&a.ms));
@@ -52,10 +60,14 @@ pub(crate) fn steady(basis: &Basis<'_>, options: &Options) -> (Option<Trace>, Le
         outlier_count,
         outlier_steps,
         with_outliers: None,
+        apart: 0,
+        phases,
         steady,
     };
     if part.is_some() {
         left_out.warm_up = warm_up;
+        let steady = &left_out.steady;
+        left_out.apart = apart.iter().filter(|step| **step >= warm_up && !steady.contains(step)).count();
         left_out.others = all - left_out.steady.len() - warm_up;
         if left_out.others > 0 {
             left_out.with_outliers = window.times_from(warm_up);

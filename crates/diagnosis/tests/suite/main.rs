@@ -22,6 +22,8 @@ mod missing_records;
 mod nsight;
 mod nsight_losses;
 mod peers;
+mod phases;
+mod races;
 mod regression;
 mod staged;
 mod steps;

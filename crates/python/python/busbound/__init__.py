@@ -22,6 +22,7 @@ from ._native import (
     Table,
     UnreadableError,
 )
+from ._phase import phase
 from ._profiler import profiler_handler
 from ._trace import Trace, compare, merge, open, summarize, whatif
 
@@ -43,6 +44,7 @@ __all__ = [
     "offload",
     "open",
     "options",
+    "phase",
     "profile",
     "profiler_handler",
     "ray",

@@ -43,11 +43,11 @@ class Alignment(Record):
 class AppliedFix(Record):
     """One fix, made after those before it."""
 
-    finding: Literal['pageable_copies', 'pageable_d2h', 'non_blocking_pageable', 'serialized_copies', 'late_prefetch', 'bandwidth_deficit', 'float_input', 'link_saturated', 'zero_copy', 'copy_calls', 'copied_back', 'page_faults', 'sync_in_loop', 'input_wait', 'launch_bound', 'cpu_optimizer', 'host_gather', 'cpu_casts', 'cpu_operators', 'framework_hooks', 'python_time', 'allocation_in_loop', 'pinning_in_loop', 'exposed_communication', 'shm_transport', 'collective_waiting', 'slow_collective', 'small_collectives', 'copy_collective_contention', 'unneeded_offload', 'slow_link', 'narrow_link', 'wrong_numa_node', 'managed_thrashing', 'managed_faults', 'device_copies', 'fp32_matmul', 'unfused_attention', 'profiler_distortion', 'power_limited']
+    finding: Literal['pageable_copies', 'pageable_d2h', 'non_blocking_pageable', 'serialized_copies', 'late_prefetch', 'bandwidth_deficit', 'float_input', 'link_saturated', 'zero_copy', 'copy_calls', 'copied_back', 'page_faults', 'sync_in_loop', 'input_wait', 'launch_bound', 'cpu_optimizer', 'host_gather', 'cpu_casts', 'cpu_operators', 'framework_hooks', 'python_time', 'allocation_in_loop', 'pinning_in_loop', 'exposed_communication', 'shm_transport', 'collective_waiting', 'slow_collective', 'small_collectives', 'copy_collective_contention', 'unneeded_offload', 'slow_link', 'narrow_link', 'wrong_numa_node', 'managed_thrashing', 'managed_faults', 'device_copies', 'fp32_matmul', 'unfused_attention', 'copy_race', 'profiler_distortion', 'power_limited']
     """The finding that it fixes. A fix that pays only after those before it has no finding in the list yet."""
     apply: list[str]
     """As `busbound whatif --apply` takes them."""
-    together_with: list[Literal['pageable_copies', 'pageable_d2h', 'non_blocking_pageable', 'serialized_copies', 'late_prefetch', 'bandwidth_deficit', 'float_input', 'link_saturated', 'zero_copy', 'copy_calls', 'copied_back', 'page_faults', 'sync_in_loop', 'input_wait', 'launch_bound', 'cpu_optimizer', 'host_gather', 'cpu_casts', 'cpu_operators', 'framework_hooks', 'python_time', 'allocation_in_loop', 'pinning_in_loop', 'exposed_communication', 'shm_transport', 'collective_waiting', 'slow_collective', 'small_collectives', 'copy_collective_contention', 'unneeded_offload', 'slow_link', 'narrow_link', 'wrong_numa_node', 'managed_thrashing', 'managed_faults', 'device_copies', 'fp32_matmul', 'unfused_attention', 'profiler_distortion', 'power_limited']]
+    together_with: list[Literal['pageable_copies', 'pageable_d2h', 'non_blocking_pageable', 'serialized_copies', 'late_prefetch', 'bandwidth_deficit', 'float_input', 'link_saturated', 'zero_copy', 'copy_calls', 'copied_back', 'page_faults', 'sync_in_loop', 'input_wait', 'launch_bound', 'cpu_optimizer', 'host_gather', 'cpu_casts', 'cpu_operators', 'framework_hooks', 'python_time', 'allocation_in_loop', 'pinning_in_loop', 'exposed_communication', 'shm_transport', 'collective_waiting', 'slow_collective', 'small_collectives', 'copy_collective_contention', 'unneeded_offload', 'slow_link', 'narrow_link', 'wrong_numa_node', 'managed_thrashing', 'managed_faults', 'device_copies', 'fp32_matmul', 'unfused_attention', 'copy_race', 'profiler_distortion', 'power_limited']]
     """Other findings that the same changes fix: the gain is of all of them together."""
     before_ms: float
     """Milliseconds per step before and after."""
@@ -309,11 +309,11 @@ class Comparison(Answer):
     statement: str
     runs: list[ComparedRun]
     figures: list[Figure]
-    appeared: list[Literal['pageable_copies', 'pageable_d2h', 'non_blocking_pageable', 'serialized_copies', 'late_prefetch', 'bandwidth_deficit', 'float_input', 'link_saturated', 'zero_copy', 'copy_calls', 'copied_back', 'page_faults', 'sync_in_loop', 'input_wait', 'launch_bound', 'cpu_optimizer', 'host_gather', 'cpu_casts', 'cpu_operators', 'framework_hooks', 'python_time', 'allocation_in_loop', 'pinning_in_loop', 'exposed_communication', 'shm_transport', 'collective_waiting', 'slow_collective', 'small_collectives', 'copy_collective_contention', 'unneeded_offload', 'slow_link', 'narrow_link', 'wrong_numa_node', 'managed_thrashing', 'managed_faults', 'device_copies', 'fp32_matmul', 'unfused_attention', 'profiler_distortion', 'power_limited']]
+    appeared: list[Literal['pageable_copies', 'pageable_d2h', 'non_blocking_pageable', 'serialized_copies', 'late_prefetch', 'bandwidth_deficit', 'float_input', 'link_saturated', 'zero_copy', 'copy_calls', 'copied_back', 'page_faults', 'sync_in_loop', 'input_wait', 'launch_bound', 'cpu_optimizer', 'host_gather', 'cpu_casts', 'cpu_operators', 'framework_hooks', 'python_time', 'allocation_in_loop', 'pinning_in_loop', 'exposed_communication', 'shm_transport', 'collective_waiting', 'slow_collective', 'small_collectives', 'copy_collective_contention', 'unneeded_offload', 'slow_link', 'narrow_link', 'wrong_numa_node', 'managed_thrashing', 'managed_faults', 'device_copies', 'fp32_matmul', 'unfused_attention', 'copy_race', 'profiler_distortion', 'power_limited']]
     """Findings of the last run that the first run does not have."""
-    gone: list[Literal['pageable_copies', 'pageable_d2h', 'non_blocking_pageable', 'serialized_copies', 'late_prefetch', 'bandwidth_deficit', 'float_input', 'link_saturated', 'zero_copy', 'copy_calls', 'copied_back', 'page_faults', 'sync_in_loop', 'input_wait', 'launch_bound', 'cpu_optimizer', 'host_gather', 'cpu_casts', 'cpu_operators', 'framework_hooks', 'python_time', 'allocation_in_loop', 'pinning_in_loop', 'exposed_communication', 'shm_transport', 'collective_waiting', 'slow_collective', 'small_collectives', 'copy_collective_contention', 'unneeded_offload', 'slow_link', 'narrow_link', 'wrong_numa_node', 'managed_thrashing', 'managed_faults', 'device_copies', 'fp32_matmul', 'unfused_attention', 'profiler_distortion', 'power_limited']]
+    gone: list[Literal['pageable_copies', 'pageable_d2h', 'non_blocking_pageable', 'serialized_copies', 'late_prefetch', 'bandwidth_deficit', 'float_input', 'link_saturated', 'zero_copy', 'copy_calls', 'copied_back', 'page_faults', 'sync_in_loop', 'input_wait', 'launch_bound', 'cpu_optimizer', 'host_gather', 'cpu_casts', 'cpu_operators', 'framework_hooks', 'python_time', 'allocation_in_loop', 'pinning_in_loop', 'exposed_communication', 'shm_transport', 'collective_waiting', 'slow_collective', 'small_collectives', 'copy_collective_contention', 'unneeded_offload', 'slow_link', 'narrow_link', 'wrong_numa_node', 'managed_thrashing', 'managed_faults', 'device_copies', 'fp32_matmul', 'unfused_attention', 'copy_race', 'profiler_distortion', 'power_limited']]
     """Findings of the first run that the last run does not have."""
-    stayed: list[Literal['pageable_copies', 'pageable_d2h', 'non_blocking_pageable', 'serialized_copies', 'late_prefetch', 'bandwidth_deficit', 'float_input', 'link_saturated', 'zero_copy', 'copy_calls', 'copied_back', 'page_faults', 'sync_in_loop', 'input_wait', 'launch_bound', 'cpu_optimizer', 'host_gather', 'cpu_casts', 'cpu_operators', 'framework_hooks', 'python_time', 'allocation_in_loop', 'pinning_in_loop', 'exposed_communication', 'shm_transport', 'collective_waiting', 'slow_collective', 'small_collectives', 'copy_collective_contention', 'unneeded_offload', 'slow_link', 'narrow_link', 'wrong_numa_node', 'managed_thrashing', 'managed_faults', 'device_copies', 'fp32_matmul', 'unfused_attention', 'profiler_distortion', 'power_limited']]
+    stayed: list[Literal['pageable_copies', 'pageable_d2h', 'non_blocking_pageable', 'serialized_copies', 'late_prefetch', 'bandwidth_deficit', 'float_input', 'link_saturated', 'zero_copy', 'copy_calls', 'copied_back', 'page_faults', 'sync_in_loop', 'input_wait', 'launch_bound', 'cpu_optimizer', 'host_gather', 'cpu_casts', 'cpu_operators', 'framework_hooks', 'python_time', 'allocation_in_loop', 'pinning_in_loop', 'exposed_communication', 'shm_transport', 'collective_waiting', 'slow_collective', 'small_collectives', 'copy_collective_contention', 'unneeded_offload', 'slow_link', 'narrow_link', 'wrong_numa_node', 'managed_thrashing', 'managed_faults', 'device_copies', 'fp32_matmul', 'unfused_attention', 'copy_race', 'profiler_distortion', 'power_limited']]
     environment: list[str]
     """What differs in the environment of the runs, as far as their traces have it."""
     limitations: list[str]
@@ -744,7 +744,7 @@ class WithoutCode(Record):
 
 
 class Finding(Record):
-    id: Literal['pageable_copies', 'pageable_d2h', 'non_blocking_pageable', 'serialized_copies', 'late_prefetch', 'bandwidth_deficit', 'float_input', 'link_saturated', 'zero_copy', 'copy_calls', 'copied_back', 'page_faults', 'sync_in_loop', 'input_wait', 'launch_bound', 'cpu_optimizer', 'host_gather', 'cpu_casts', 'cpu_operators', 'framework_hooks', 'python_time', 'allocation_in_loop', 'pinning_in_loop', 'exposed_communication', 'shm_transport', 'collective_waiting', 'slow_collective', 'small_collectives', 'copy_collective_contention', 'unneeded_offload', 'slow_link', 'narrow_link', 'wrong_numa_node', 'managed_thrashing', 'managed_faults', 'device_copies', 'fp32_matmul', 'unfused_attention', 'profiler_distortion', 'power_limited']
+    id: Literal['pageable_copies', 'pageable_d2h', 'non_blocking_pageable', 'serialized_copies', 'late_prefetch', 'bandwidth_deficit', 'float_input', 'link_saturated', 'zero_copy', 'copy_calls', 'copied_back', 'page_faults', 'sync_in_loop', 'input_wait', 'launch_bound', 'cpu_optimizer', 'host_gather', 'cpu_casts', 'cpu_operators', 'framework_hooks', 'python_time', 'allocation_in_loop', 'pinning_in_loop', 'exposed_communication', 'shm_transport', 'collective_waiting', 'slow_collective', 'small_collectives', 'copy_collective_contention', 'unneeded_offload', 'slow_link', 'narrow_link', 'wrong_numa_node', 'managed_thrashing', 'managed_faults', 'device_copies', 'fp32_matmul', 'unfused_attention', 'copy_race', 'profiler_distortion', 'power_limited']
     severity: Literal['low', 'medium', 'high']
     title: str
     seen: str
@@ -977,6 +977,51 @@ class MachineFacts(Record):
     _records = {"gpus": GpuLink}
 
 
+class Loading(Record):
+    """Where the time of loading goes. The parts add up to the phase."""
+
+    bound: Literal['deserialization', 'operators', 'link', 'copies', 'unknown']
+    copy_ms: float
+    """Copies to the device run."""
+    staging_ms: float
+    """The host is inside a copy call, and no copy runs."""
+    deserialization_ms: float
+    """Python functions that read and deserialize files."""
+    operator_ms: float
+    """Other operators on the CPU: casts, initial values."""
+    unrecorded_ms: float
+    """Nothing is recorded: reading from disk, page cache, or Python."""
+    fix: str
+    h2d_gbps: float | None
+    """While copies run; `null` without copies."""
+    link_gbps: float | None
+    """The link's peak; `null` if unknown."""
+
+
+class RunPhase(Record):
+    """Loading, evaluation, checkpoints, and what the program marks as a phase. None of it is in the figures of the
+    steps."""
+
+    kind: Literal['evaluation', 'loading', 'checkpoint', 'other']
+    name: str
+    """The range, function or mark that it was found by."""
+    found: Literal['marked', 'named', 'inferred']
+    count: int
+    """How often it occurs."""
+    ms: float
+    """On the host, all together."""
+    share: float
+    """Of the time of the trace, 0 to 1."""
+    h2d_bytes: int
+    """Bytes that it copied to the device and back."""
+    d2h_bytes: int
+    statement: str
+    loading: Loading | None
+    """What bounds it; only for loading."""
+
+    _records = {"loading": Loading}
+
+
 class Prize(Record):
     """What the run would take with its findings fixed, by replaying it."""
 
@@ -1202,6 +1247,9 @@ class Diagnosis(Answer):
     environment: Environment
     """Versions, variables, GPUs and CPUs of the process, as far as the trace has them."""
     window: WindowFacts
+    phases: list[RunPhase]
+    """Loading, evaluation, checkpoints and what the program marks as a phase, in time order. Steps in them are not
+    part of the other figures, if enough others are left."""
     verdict: Verdict
     bounds: list[ResourceBound]
     """What the step would take if each resource were faster, or free; empty if the trace cannot say."""
@@ -1245,7 +1293,7 @@ class Diagnosis(Answer):
     stages: Stages | None
     """The stages of a pipeline; `null` if none are given and none annotated."""
 
-    _records = {"attribution": Attribution, "bounds": ResourceBound, "collectives": CollectiveGroup, "contention": Contention, "copies": CopyGroup, "copies_around": CopiesAround, "cpu_collectives": CpuCollective, "cpu_copies": CpuCopies, "critical_path": CriticalPath, "devices": DeviceFacts, "environment": Environment, "findings": Finding, "host": HostWork, "idle": IdleCause, "kernels": Kernels, "launches": Launches, "layer_waits": LayerWaits, "limitations": Limitation, "machine": MachineFacts, "overlap": Overlaps, "prize": Prize, "rank": RankedAs, "source": SourceFacts, "stages": Stages, "synchronizations": SyncTotal, "throughput": Throughput, "time": Times, "verdict": Verdict, "window": WindowFacts}
+    _records = {"attribution": Attribution, "bounds": ResourceBound, "collectives": CollectiveGroup, "contention": Contention, "copies": CopyGroup, "copies_around": CopiesAround, "cpu_collectives": CpuCollective, "cpu_copies": CpuCopies, "critical_path": CriticalPath, "devices": DeviceFacts, "environment": Environment, "findings": Finding, "host": HostWork, "idle": IdleCause, "kernels": Kernels, "launches": Launches, "layer_waits": LayerWaits, "limitations": Limitation, "machine": MachineFacts, "overlap": Overlaps, "phases": RunPhase, "prize": Prize, "rank": RankedAs, "source": SourceFacts, "stages": Stages, "synchronizations": SyncTotal, "throughput": Throughput, "time": Times, "verdict": Verdict, "window": WindowFacts}
 
 
 class Outlier(Record):

@@ -27,6 +27,9 @@ pub(super) fn one(out: &mut String, diagnosis: &Diagnosis) {
     for outlier in text::outliers(diagnosis) {
         item(out, &format!("outlier: {outlier}"));
     }
+    for phase in text::phases(diagnosis) {
+        item(out, &format!("phase: {phase}"));
+    }
     for link in text::links(diagnosis) {
         item(out, &format!("link: {link}"));
     }

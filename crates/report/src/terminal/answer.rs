@@ -59,8 +59,10 @@ pub(super) fn answer(out: &mut String, diagnosis: &Diagnosis, width: u16) {
     };
     let tail = |show: Show| {
         let mut tail = String::new();
+        warnings(&mut tail, diagnosis, width);
         if show.notes {
             notes(&mut tail, diagnosis, (MATTERS, NOTES), width);
+            phases(&mut tail, diagnosis, width);
         }
         next(&mut tail, diagnosis, width);
         tail
@@ -378,6 +380,25 @@ pub(super) fn entry(i: usize, finding: &Finding, diagnosis: &Diagnosis, width: u
 
 fn first_sentence(text: &str) -> &str {
     text.find(". ").map_or(text, |end| &text[..=end])
+}
+
+/// Findings about wrong results: whatever else there is no room for. The first finding is always shown.
+fn warnings(out: &mut String, diagnosis: &Diagnosis, width: u16) {
+    for finding in diagnosis.findings.iter().skip(1).filter(|finding| finding.id.is_about_correctness()) {
+        let text = format!("{}: {}", finding.title, text::saving(finding, diagnosis));
+        hanging(out, "  warning: ", &format!("{text}  [explain: {}]", finding.id), width);
+    }
+}
+
+/// Phases from this share of the trace on are worth a note.
+const LONG_PHASE: f64 = 0.2;
+
+/// What takes much of the run apart from its steps.
+fn phases(out: &mut String, diagnosis: &Diagnosis, width: u16) {
+    for phase in diagnosis.phases.iter().filter(|phase| phase.share >= LONG_PHASE).take(NOTES) {
+        let text = capitalized(first_sentence(&phase.statement));
+        hanging(out, "  note: ", &format!("{}  [explain: phases]", text.trim_end_matches('.')), width);
+    }
 }
 
 /// What changes how the answer is read. Returns whether there is any.

@@ -82,6 +82,9 @@ fn time(out: &mut String, diagnosis: &Diagnosis, width: u16) {
     for (i, outlier) in text::outliers(diagnosis).iter().enumerate() {
         hanging(out, if i == 0 { "  outliers  " } else { "            " }, outlier, width);
     }
+    for (i, phase) in text::phases(diagnosis).iter().enumerate() {
+        hanging(out, if i == 0 { "  phases    " } else { "            " }, phase, width);
+    }
     for link in text::links(diagnosis) {
         hanging(out, "  link      ", &link, width);
     }

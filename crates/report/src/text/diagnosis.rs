@@ -191,7 +191,9 @@ pub(crate) fn step(diagnosis: &Diagnosis) -> String {
     if steps.count >= 20 {
         text.push_str(&format!("; p90 {}, p99 {}", milliseconds(steps.p90_ms), milliseconds(steps.p99_ms)));
     }
-    if steps.outliers_dropped > 0 {
+    if !diagnosis.phases.is_empty() && steps.outliers_dropped > 0 {
+        text.push_str(&format!("; {} excluded, see phases and outliers", steps.outliers_dropped));
+    } else if steps.outliers_dropped > 0 {
         text.push_str(&format!("; {} outliers excluded, listed below", steps.outliers_dropped));
     }
     match steps.warmup_dropped {
@@ -229,6 +231,11 @@ pub(crate) fn outliers(diagnosis: &Diagnosis) -> Vec<String> {
         lines.push(format!("and {} more (--format json)", outliers.len() - SHOWN));
     }
     lines
+}
+
+/// What the run does apart from its steps, one line each.
+pub(crate) fn phases(diagnosis: &Diagnosis) -> Vec<String> {
+    diagnosis.phases.iter().map(|phase| phase.statement.clone()).collect()
 }
 
 /// The links copies are analyzed against, and how they are known.
@@ -412,6 +419,9 @@ pub(crate) fn saving(finding: &Finding, diagnosis: &Diagnosis) -> String {
     let (saves, unit) = (finding.saves_ms_per_step, diagnosis.unit().per());
     if !finding.saving_known {
         return "saving unknown".to_owned();
+    }
+    if finding.id.is_about_correctness() {
+        return "results may be wrong".to_owned();
     }
     if saves.high <= 0.0 {
         let is_first = diagnosis.findings.first().is_some_and(|first| first.id == finding.id);

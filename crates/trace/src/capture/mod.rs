@@ -3,6 +3,7 @@
 //! Chunks come in the order in which CUPTI delivered its buffers: names come before their use, but times are not
 //! ordered. What depends on another record (the end of a range, the event a wait waits for) is joined at the end.
 
+mod accesses;
 mod format;
 mod numa;
 mod records;

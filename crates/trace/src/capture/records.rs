@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 
 use busbound_capture::format::{
-    CPUS, HOST_MEMORY, Launch as RecordedLaunch, Record, SHARED_GPU, Stream, VARIABLE,
+    CPUS, HOST_MEMORY, Launch as RecordedLaunch, Record, SHARED_GPU, Stream, UNKNOWN_STREAM, VARIABLE,
 };
 
+use super::accesses::access;
 use super::numa::{host_node, numa};
 use super::waits::Waits;
 use crate::interval::Interval;
+use crate::model::access::Access;
 use crate::model::builder::TraceBuilder;
 use crate::model::environment::Environment;
 use crate::model::kind::EventKind;
@@ -35,6 +37,8 @@ pub(super) struct Recording<'a> {
     facts: BTreeMap<Vec<u8>, String>,
     links: BTreeMap<u32, RecordedLink>,
     host_nodes: Vec<(u64, HostNode)>,
+    accesses: Vec<(u64, Access)>,
+    other_waits: Vec<i64>,
     /// When kernels were not recorded.
     kernels_off: Vec<Interval>,
     pub(super) has_ended: bool,
@@ -51,6 +55,8 @@ impl<'a> Recording<'a> {
             facts: BTreeMap::new(),
             links: BTreeMap::new(),
             host_nodes: Vec::new(),
+            accesses: Vec::new(),
+            other_waits: Vec::new(),
             kernels_off: Vec::new(),
             has_ended: false,
         }
@@ -96,6 +102,11 @@ impl<'a> Recording<'a> {
             Record::HostNode { correlation, node } => {
                 self.host_nodes.push((correlation.into(), host_node(node)));
             }
+            Record::Access { correlation, stream, to, from } => {
+                self.accesses.push((correlation.into(), access(stream, to, from)));
+            }
+            Record::OtherWait { stream: UNKNOWN_STREAM, .. } => self.other_waits.push(-1),
+            Record::OtherWait { stream, .. } => self.other_waits.push(stream.into()),
             Record::Note { text } => {
                 let text = String::from_utf8_lossy(text).into_owned();
                 self.trace.origin().profiler_messages.push(text);
@@ -252,6 +263,7 @@ impl<'a> Recording<'a> {
         self.waits.resolve(self.trace);
         count_kernels_off(self.trace, &self.kernels_off);
         self.trace.host_nodes(self.host_nodes);
+        self.trace.accesses(self.accesses, self.other_waits);
         let origin = self.trace.origin();
         origin.trace_name = self.facts.get(b"command".as_slice()).cloned();
         if let Some(cupti) = self.facts.get(b"cupti".as_slice()) {

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use busbound_capture::format::UNKNOWN_STREAM;
+
 use crate::interval::Interval;
 use crate::model::builder::TraceBuilder;
 use crate::model::kind::EventKind;
@@ -59,7 +61,9 @@ impl Waits {
             let record = self.record_before(wait);
             let sync = Synchronization {
                 kind: wait.kind,
-                waits_on_stream: record.map(|record| record.stream.into()),
+                waits_on_stream: record
+                    .filter(|record| record.stream != UNKNOWN_STREAM)
+                    .map(|record| record.stream.into()),
                 waits_on_record: record.map(|record| record.correlation.into()),
                 waits_on_event: wait.kind.waits_for_event().then_some(wait.event.into()),
             };

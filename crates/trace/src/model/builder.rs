@@ -1,6 +1,7 @@
 //! How is a trace built? Track by track and event by event, by file readers and by tests.
 
 use crate::interval::Interval;
+use crate::model::access::{Access, Accesses};
 use crate::model::collective::Collective;
 use crate::model::copy_operator::CopyOperator;
 use crate::model::events::{EventId, Events, Row};
@@ -276,6 +277,12 @@ impl TraceBuilder {
     /// The NUMA nodes of the host memory of all copies where it is known, by the correlation of their calls.
     pub fn host_nodes(&mut self, of_calls: Vec<(u64, HostNode)>) {
         self.trace.host_nodes = HostNodes::of(of_calls);
+    }
+
+    /// The memory of all copies and memsets where it is known, by the correlation of their calls; and the streams that waited for
+    /// something else than an event.
+    pub fn accesses(&mut self, of_calls: Vec<(u64, Access)>, other_waits: Vec<i64>) {
+        self.trace.accesses = Accesses::of(of_calls, other_waits);
     }
 
     /// Something that was lost at a byte offset of the file.

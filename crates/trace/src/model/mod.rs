@@ -1,5 +1,6 @@
 //! What a trace is once it is read. No I/O and no clock here: same input, same output.
 
+pub(crate) mod access;
 pub(crate) mod builder;
 pub(crate) mod call;
 pub(crate) mod collective;

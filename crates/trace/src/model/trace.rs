@@ -7,6 +7,7 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use crate::interval::Interval;
+use crate::model::access::{Access, Accesses};
 use crate::model::collective::Collective;
 use crate::model::copy_operator::CopyOperator;
 use crate::model::events::{EventId, Events};
@@ -45,6 +46,7 @@ pub(crate) struct Recorded {
     pub(crate) memory: Vec<MemorySample>,
     pub(crate) link_traffic: Vec<LinkTraffic>,
     pub(crate) host_nodes: HostNodes,
+    pub(crate) accesses: Accesses,
     /// Names given to processes (thread `None`) and threads by metadata events.
     pub(crate) given_names: BTreeMap<(Label, Option<Label>), NameId>,
     pub(crate) origin: Origin,
@@ -61,6 +63,7 @@ impl Recorded {
             + self.memory.capacity() * size_of::<MemorySample>()
             + self.link_traffic.capacity() * size_of::<LinkTraffic>()
             + self.host_nodes.heap_bytes()
+            + self.accesses.heap_bytes()
             + self.given_names.len() * 64
     }
 }
@@ -145,6 +148,16 @@ impl Trace {
     /// Readings of the byte counters of the GPUs' links, in file order.
     pub fn link_traffic(&self) -> &[LinkTraffic] {
         &self.recorded.link_traffic
+    }
+
+    /// Whether the memory of copies and memsets is recorded.
+    pub fn has_accesses(&self) -> bool {
+        !self.recorded.accesses.is_empty()
+    }
+
+    /// The numbers of streams that waited for something else than an event: a value in memory, a semaphore, the host.
+    pub fn other_waits(&self) -> &[i64] {
+        &self.recorded.accesses.other_waits
     }
 
     /// The name that a metadata event gave to a process or one of its threads.
@@ -454,6 +467,11 @@ impl<'a> Event<'a> {
     /// The NUMA node of the host memory of a copy, if recorded.
     pub fn host_node(&self) -> Option<HostNode> {
         self.trace.recorded.host_nodes.get(self.correlation()?)
+    }
+
+    /// The memory that a copy or memset touched, if recorded.
+    pub fn access(&self) -> Option<Access> {
+        self.trace.recorded.accesses.get(self.correlation()?)
     }
 
     pub fn launch(&self) -> Option<&'a Launch> {

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use busbound_capture::format::{ChunkWriter, Launch, MAGIC, Record, Stream};
+use busbound_capture::format::{ChunkWriter, Launch, MAGIC, Record, Stream, UNKNOWN_STREAM, streams};
 use busbound_trace::{
-    Direction, EventKind, HostNode, LossKind, MemoryKind, OpenError, Place, ReadOptions, SyncKind, Trace,
-    read,
+    Access, Direction, EventKind, HostNode, LossKind, MemoryKind, OpenError, Place, ReadOptions, StreamKind,
+    SyncKind, Trace, read,
 };
 
 const ON: Stream = Stream { device: 0, stream: 7 };
@@ -126,6 +126,38 @@ fn a_recording_contains_what_was_recorded() {
     let waits = of(EventKind::Synchronization);
     let waited: Vec<_> = waits.iter().map(|wait| wait.synchronization().unwrap().waits_on_record).collect();
     assert_eq!(waited, [Some(3), Some(13)]);
+}
+
+/// Older recordings say nothing about the memory of copies.
+#[test]
+fn the_memory_of_copies_is_read() {
+    let older = opened(&recording().concat()).unwrap();
+    assert!(!older.has_accesses() && older.events().all(|event| event.access().is_none()));
+    let mut writer = ChunkWriter::default();
+    writer.add(&Record::Access {
+        correlation: 11,
+        stream: streams::NON_BLOCKING,
+        to: 0x7f00_0000_1000,
+        from: 64,
+    });
+    writer.add(&Record::Access { correlation: 1, stream: streams::LEGACY, to: 0x7f00_0000_2000, from: 0 });
+    writer.add(&Record::OtherWait { correlation: 5, stream: 13 });
+    writer.add(&Record::OtherWait { correlation: 6, stream: UNKNOWN_STREAM });
+    let mut chunks = recording();
+    chunks.insert(2, writer.take().unwrap());
+    let trace = opened(&chunks.concat()).unwrap();
+    assert!(trace.stats().is_complete() && trace.has_accesses());
+    let copies = trace.events().filter(|event| event.kind() == EventKind::Copy);
+    let accesses: Vec<Option<Access>> = copies.map(|copy| copy.access()).collect();
+    let access = |to, from, stream| Some(Access { to, from, stream });
+    assert_eq!(
+        accesses,
+        [
+            access(0x7f00_0000_2000, None, StreamKind::Legacy),
+            access(0x7f00_0000_1000, Some(64), StreamKind::NonBlocking)
+        ]
+    );
+    assert_eq!(trace.other_waits(), [-1, 13]);
 }
 
 /// On a machine with two NUMA nodes; older recordings say nothing about them.

@@ -59,6 +59,7 @@ mod tests {
         "comparisons",
         "cpu_nodes",
         "direction",
+        "first_place",
         "framework",
         "frames_recorded",
         "garbage_collection",
@@ -72,10 +73,12 @@ mod tests {
         "memory_nodes",
         "most",
         "operators",
+        "other_places",
         "pattern",
         "place",
         "scatter_method",
         "scatter_source",
+        "second_place",
         "single_process_loader",
     ];
 

@@ -59,7 +59,10 @@ pub(crate) fn findings(facts: &Facts<'_>, asked: Option<&Asked<'_>>) -> Vec<Find
             let replayed = finding.predicted.as_ref().filter(|predicted| predicted.applies);
             replayed.map_or(finding.saves_ms_per_step.middle(), |predicted| step_ms - predicted.step_ms)
         };
-        expected(b).total_cmp(&expected(a)).then_with(|| a.id.as_str().cmp(b.id.as_str()))
+        let by_saving = expected(b).total_cmp(&expected(a));
+        // What saves nothing: wrong results first.
+        let is_wrong = |finding: &Finding| finding.id.is_about_correctness();
+        by_saving.then(is_wrong(b).cmp(&is_wrong(a))).then_with(|| a.id.as_str().cmp(b.id.as_str()))
     });
     say_without_code(facts, &mut findings);
     findings

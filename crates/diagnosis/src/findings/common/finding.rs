@@ -101,9 +101,13 @@ impl Finding {
             draft.fix.code.is_none_or(|code| rule.document.code.contains(&code)),
             "{id}: the code of the fix is missing from its documentation"
         );
+        let severity = match id.is_about_correctness() {
+            true => Severity::High,
+            false => Severity::of_share(draft.saves.high / step_ms),
+        };
         Self {
             id,
-            severity: Severity::of_share(draft.saves.high / step_ms),
+            severity,
             title: draft.title.unwrap_or_else(|| rule.title.to_owned()),
             seen: draft.seen,
             evidence,

@@ -12,6 +12,7 @@ mod outliers;
 mod period;
 mod times;
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use busbound_machine::median;
@@ -280,22 +281,29 @@ impl Window {
     }
 
     /// The longest sequence of steps after the warm-up without an outlier; all of them if outliers take much of the time. Steps
-    /// that load, compile or capture are start-up, however long they take.
-    pub(crate) fn steady(&self, warm_up: usize, outliers: &[OutlierStep]) -> Range<usize> {
+    /// that load, compile or capture are start-up, however long they take; steps `apart`, which evaluate or save, are not like the
+    /// others, unless hardly any others are left.
+    pub(crate) fn steady(&self, warm_up: usize, outliers: &[OutlierStep], apart: &[usize]) -> Range<usize> {
         let warm = warm_up..self.steps.len();
         let whole: f64 = self.steps[warm.clone()].iter().map(|step| step.length().as_millis()).sum();
-        let recurring = outliers.iter().filter(|outlier| !outlier.is_start_up());
+        let is_apart = |outlier: &&OutlierStep| apart.binary_search(&outlier.index).is_ok();
+        let recurring = outliers.iter().filter(|outlier| !outlier.is_start_up() && !is_apart(outlier));
         let is_much = recurring.map(|outlier| outlier.ms).sum::<f64>() >= MUCH * whole;
         let left_out = outliers.iter().filter(|outlier| !is_much || outlier.is_start_up());
-        let ends = left_out.map(|outlier| outlier.index).chain([warm.end]);
+        let apart_after = apart.iter().copied().filter(|step| warm.contains(step));
+        let ends: BTreeSet<usize> = left_out.map(|outlier| outlier.index).chain(apart_after).collect();
         let mut sequences = Vec::new();
         let mut from = warm.start;
-        for end in ends {
+        for end in ends.into_iter().chain([warm.end]) {
             sequences.push(from..end);
             from = end + 1;
         }
         let longest = sequences.into_iter().rev().max_by_key(|sequence| sequence.len());
-        longest.filter(|sequence| sequence.len() >= FEWEST_STEADY).unwrap_or(warm)
+        match longest.filter(|sequence| sequence.len() >= FEWEST_STEADY) {
+            Some(longest) => longest,
+            None if apart.is_empty() => warm,
+            None => self.steady(warm_up, outliers, &[]),
+        }
     }
 
     /// Steps at the beginning that are much longer than those after them: caches fill, kernels are loaded and

@@ -1,4 +1,4 @@
-//! How long each step took, and what the outliers did.
+//! How long each step took, what the outliers did, and what the run did apart from its steps.
 
 use askama::Template;
 
@@ -14,6 +14,7 @@ pub(super) const SECTION: SectionSpec =
 #[template(path = "steps.html")]
 struct StepsView {
     outliers: Vec<String>,
+    phases: Vec<String>,
     has_chart: bool,
 }
 
@@ -22,9 +23,10 @@ const FEWEST_DRAWN: usize = 3;
 
 fn body(context: &Context<'_>) -> Result<Option<String>, RenderError> {
     let outliers = text::outliers(context.diagnosis());
+    let phases = text::phases(context.diagnosis());
     let has_chart = context.drawn.picture.steps.len() >= FEWEST_DRAWN;
-    if outliers.is_empty() && !has_chart {
+    if outliers.is_empty() && phases.is_empty() && !has_chart {
         return Ok(None);
     }
-    Ok(Some(StepsView { outliers, has_chart }.render()?))
+    Ok(Some(StepsView { outliers, phases, has_chart }.render()?))
 }
