@@ -110,8 +110,8 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
         }),
         saves: Saving { low: 0.4 * high / steps, high: high / steps },
         fix: Fix::new(
-            "Issue copies on a separate stream, one layer or batch ahead (with torch.cuda.stream(copy_stream): nxt = buf.to(device, \
-             non_blocking=True); event.record()), and let the compute stream, not the host, wait for the event.",
+            "Issue copies on a separate stream, one layer or batch ahead. With torch.cuda.stream(copy_stream): nxt = buf.to(device, \
+             non_blocking=True); event.record(). Let the compute stream, not the host, wait for the event.",
         )
         .code(PREFETCH_CODE)
         .settings(prefetching(Offloading { depth: 1, resident: 0.0, layer_bytes: None })),

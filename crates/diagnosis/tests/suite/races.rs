@@ -98,11 +98,31 @@ fn a_race_in_a_recording_is_reported() {
     assert_eq!(found.evidence["second_offset_bytes"], 0);
 }
 
+/// Programs on a real GPU that order their copies in different ways, or not at all (fixtures/recorded/races.py).
+#[test]
+fn of_real_programs_those_that_race_are_reported_and_no_other() {
+    let folder = root().join("fixtures/recorded/races");
+    let mut seen = 0;
+    for path in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+        let diagnosis = diagnosis_of(&path);
+        let has_race = diagnosis.findings.iter().any(|finding| finding.id == FindingId::CopyRace);
+        assert_eq!(has_race, is_racy(&path), "{}", path.display());
+        seen += 1;
+    }
+    assert_eq!(seen, 6);
+}
+
+/// Whether a recording has a race, by its name.
+fn is_racy(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    name == "race.bbt" || name.starts_with("racy_")
+}
+
 fn recordings(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
         if entry.is_dir() {
             recordings(&entry, found);
-        } else if entry.extension().is_some_and(|end| end == "bbt") && !entry.ends_with("race.bbt") {
+        } else if entry.extension().is_some_and(|end| end == "bbt") && !is_racy(&entry) {
             found.push(entry);
         }
     }
