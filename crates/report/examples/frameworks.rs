@@ -110,7 +110,7 @@ fn expected() -> Vec<(Regex, Vec<String>)> {
 
 /// The name of the same program in the first set.
 fn in_first_set(id: &str) -> String {
-    (2..=9).fold(id.to_owned(), |id, set| id.replace(&format!("_{set}-"), "-"))
+    (2..=10).fold(id.to_owned(), |id, set| id.replace(&format!("_{set}-"), "-"))
 }
 
 /// The shares of a set of figures, for the summary.
