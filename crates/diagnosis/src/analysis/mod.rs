@@ -17,6 +17,7 @@ pub(crate) mod kernel_totals;
 pub(crate) mod kernels;
 pub(crate) mod layer_names;
 pub(crate) mod layer_waits;
+mod of_each;
 pub(crate) mod phases;
 pub(crate) mod replay;
 pub(crate) mod stages;

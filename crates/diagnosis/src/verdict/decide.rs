@@ -32,6 +32,8 @@ const NOTHING: f64 = 0.02;
 
 /// Below this share of the step, what else runs at the same time matters as much.
 const SMALL: f64 = 0.05;
+/// Two gains on the host of which the smaller one has this share of the larger are the same.
+const TIE: f64 = 0.95;
 /// From this share of the step on, a gain other than compute's is named alone.
 const NAMED: f64 = 0.45;
 /// A gain that is larger than its part of the step by this share of the step is named as a gain.
@@ -49,6 +51,8 @@ struct Gains {
     step_ms: f64,
     /// Whether syncs are part of copies that block, and not calls of their own.
     syncs_end_uploads: bool,
+    /// What the device waits for longer: launches or other work of the host.
+    waits_for: Bound,
 }
 
 impl Gains {
@@ -70,7 +74,9 @@ impl Gains {
         let unknown = facts.breakdown.per_step_ms(|part| bound_of(part) == Some(Bound::Unknown));
         let step_ms = asked.map_or_else(|| facts.step_ms(), |asked| asked.step_ms);
         let syncs_end_uploads = asked.is_some_and(Asked::syncs_end_uploads);
-        Self { each, unknown: unknown.unwrap_or(0.0), step_ms, syncs_end_uploads }
+        let is_host = facts.idle_ms(GapCause::Host) > facts.idle_ms(GapCause::Launch);
+        let waits_for = if is_host { Bound::Host } else { Bound::Launch };
+        Self { each, unknown: unknown.unwrap_or(0.0), step_ms, syncs_end_uploads, waits_for }
     }
 
     fn of_bound(&self, bound: Bound) -> f64 {
@@ -79,7 +85,13 @@ impl Gains {
 
     /// What bounds the step, and what comes next.
     fn leaders(&self) -> ((Bound, f64), (Bound, f64)) {
-        let (first, second) = (self.each[0], self.each[1]);
+        let (mut first, mut second) = (self.each[0], self.each[1]);
+        // Launches and the work between them are one chain on the host: if both gain the same, idle time says which it is.
+        let on_chain = |bound: Bound| matches!(bound, Bound::Launch | Bound::Host);
+        let is_tie = on_chain(first.0) && on_chain(second.0) && second.1 >= TIE * first.1;
+        if is_tie && first.0 != self.waits_for {
+            (first, second) = (second, first);
+        }
         // Host time costs a step only because a sync keeps the host from running ahead.
         let sync = self.of_bound(Bound::Sync);
         let by_host = |bound: Bound| matches!(bound, Bound::Launch | Bound::Host);

@@ -152,10 +152,6 @@ const WORTH_A_FINDING: f64 = 0.05;
 /// Runs without such a finding, and why.
 const EXCEPTIONS: &[(&str, &str)] = &[
     (
-        "checkpoint-state_7-pinned_async.json.gz",
-        "launches take 21% of the step without the profiler, but only 10% of the recorded one, which the finding goes by",
-    ),
-    (
         "loops-replayed_5-pinned.json.gz",
         "the change is `optimizer=gpu`, which takes a gather on the CPU for a part of the optimizer; the gather has its own finding",
     ),

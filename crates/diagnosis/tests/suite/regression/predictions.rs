@@ -246,3 +246,9 @@ fn the_first_call_of_a_thread_waits_for_the_one_that_asked() {
         assert!(one.step_ms < most * longest, "{before}: {} and at most {longest}", one.step_ms);
     }
 }
+
+/// Launches and the gather gain 13% each, and the device waits only for the gather: it was called launch-bound.
+#[test]
+fn a_tie_on_the_host_goes_to_what_the_device_waits_for() {
+    assert_eq!(diagnosed("embedding-gather_10-pinned").verdict.bound, Bound::Host);
+}

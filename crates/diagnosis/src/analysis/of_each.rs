@@ -1,0 +1,45 @@
+//! What is a share a share of? `of each 274 ms step`.
+
+use super::facts::Facts;
+use crate::quantity::milliseconds;
+
+/// How a sentence begins that is true for every step.
+const EACH: &str = "each";
+
+impl Facts<'_> {
+    /// Like [`of_each`](Self::of_each), without the profiler where that is known.
+    pub(crate) fn of_each_own(&self) -> String {
+        match self.unprofiled() {
+            Some(own) => format!("of {} {} {}", self.each(), milliseconds(own.mid), self.unit()),
+            None => self.of_each(),
+        }
+    }
+
+    /// Like [`of_each`](Self::of_each), and says that the profiler's cost is included where that matters.
+    pub(crate) fn of_each_recorded(&self) -> String {
+        match self.unprofiled() {
+            Some(_) => match self.each() {
+                EACH => format!("of each recorded {} {}", milliseconds(self.step_ms()), self.unit()),
+                one => format!("of {one} {} {} as recorded", milliseconds(self.step_ms()), self.unit()),
+            },
+            None => self.of_each(),
+        }
+    }
+
+    /// `of each 274 ms step`, or `of the 12.9 s trace`. Says so if the GPU work and the steps differ in length.
+    pub(crate) fn of_each(&self) -> String {
+        let (span, unit) = (milliseconds(self.step_ms()), self.unit());
+        match self.window.times() {
+            None => format!("of the {span} trace"),
+            Some(steps) if (steps.p50_ms / self.step_ms() - 1.0).abs() > 0.15 => {
+                format!("of {span} per {unit} on average (median {})", milliseconds(steps.p50_ms))
+            }
+            Some(_) => format!("of {} {span} {unit}", self.each()),
+        }
+    }
+
+    /// One step is not every step.
+    fn each(&self) -> &'static str {
+        if self.window.times().is_some_and(|steps| steps.count == 1) { "the one analyzed" } else { EACH }
+    }
+}
