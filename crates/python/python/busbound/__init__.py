@@ -22,7 +22,6 @@ from ._native import (
     Table,
     UnreadableError,
 )
-from ._phase import phase
 from ._profiler import profiler_handler
 from ._trace import Trace, compare, merge, open, summarize, whatif
 
@@ -57,17 +56,18 @@ if TYPE_CHECKING:
     from . import offload, options, ray
     from ._history import history
     from ._measure import ProfilerCost, measure_profiler
+    from ._phase import phase
     from ._profile import Profile, profile
 else:
 
     def __getattr__(name):
-        # Imported lazily: Ray takes a second to import and may not be installed, and few programs measure, offload or look back.
+        # Imported lazily: Ray takes a second to import and may not be installed, and few programs measure, offload, mark phases or look back.
         import importlib
 
         if name in ("offload", "options", "ray"):
             return importlib.import_module(f".{name}", __name__)
-        if name == "history":
-            return importlib.import_module("._history", __name__).history
+        if name in ("history", "phase"):
+            return getattr(importlib.import_module(f"._{name}", __name__), name)
         if name in ("ProfilerCost", "measure_profiler"):
             return getattr(importlib.import_module("._measure", __name__), name)
         if name in ("Profile", "profile"):
