@@ -24,8 +24,8 @@ def phase(name: str) -> Iterator[None]:
     Args:
         name: What the program does, in one word.
 
-    Yields:
-        Nothing.
+    Returns:
+        A context manager.
     """
     torch = sys.modules.get("torch")
     mark = f"busbound:phase={name}"
