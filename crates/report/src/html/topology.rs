@@ -21,6 +21,8 @@ const WIDTH: f64 = 132.0;
 const BOX: f64 = 42.0;
 const GAP: f64 = 16.0;
 const LEVEL: f64 = 86.0;
+/// The text of a link begins at the middle of its box and ends beyond it by at most this.
+const OVERHANG: f64 = 32.0;
 
 /// A box of the picture, and what is below it.
 struct Node {
@@ -51,7 +53,7 @@ fn picture(topology: &Topology) -> String {
     }
     // NUMA nodes one below the other: a page is taller than wide.
     let tall = |node: &Node| (node.depth() - 1) as f64 * LEVEL + BOX + 2.0 * GAP;
-    let width = roots.iter().map(Node::width).fold(0.0, f64::max) + 2.0 * GAP;
+    let width = roots.iter().map(Node::width).fold(0.0, f64::max) + 2.0 * GAP + OVERHANG;
     let height: f64 = roots.iter().map(tall).sum();
     let mut out = format!(
         "<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"Picture of the machine\"><svg class=\"machine\" viewBox=\"0 0 {width:.0} {height:.0}\" style=\"width:{width:.0}px\" role=\"img\" aria-label=\"{}\">\n",
