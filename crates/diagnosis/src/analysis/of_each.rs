@@ -3,9 +3,6 @@
 use super::facts::Facts;
 use crate::quantity::milliseconds;
 
-/// How a sentence begins that is true for every step.
-const EACH: &str = "each";
-
 impl Facts<'_> {
     /// Like [`of_each`](Self::of_each), without the profiler where that is known.
     pub(crate) fn of_each_own(&self) -> String {
@@ -18,10 +15,13 @@ impl Facts<'_> {
     /// Like [`of_each`](Self::of_each), and says that the profiler's cost is included where that matters.
     pub(crate) fn of_each_recorded(&self) -> String {
         match self.unprofiled() {
-            Some(_) => match self.each() {
-                EACH => format!("of each recorded {} {}", milliseconds(self.step_ms()), self.unit()),
-                one => format!("of {one} {} {} as recorded", milliseconds(self.step_ms()), self.unit()),
-            },
+            Some(_) => {
+                let (span, unit) = (milliseconds(self.step_ms()), self.unit());
+                match self.has_one_step() {
+                    true => format!("of {} {span} {unit} as recorded", self.each()),
+                    false => format!("of {} recorded {span} {unit}", self.each()),
+                }
+            }
             None => self.of_each(),
         }
     }
@@ -40,6 +40,10 @@ impl Facts<'_> {
 
     /// One step is not every step.
     fn each(&self) -> &'static str {
-        if self.window.times().is_some_and(|steps| steps.count == 1) { "the one analyzed" } else { EACH }
+        if self.has_one_step() { "the one analyzed" } else { "each" }
+    }
+
+    fn has_one_step(&self) -> bool {
+        self.window.times().is_some_and(|steps| steps.count == 1)
     }
 }

@@ -80,6 +80,9 @@ pub(crate) fn phases(
     host: &Host<'_>,
     link_gbps: Option<f64>,
 ) -> Vec<RunPhase> {
+    if found.is_empty() {
+        return Vec::new();
+    }
     let whole_ms = span(trace).map_or(0.0, |span| span.length().as_millis());
     found.iter().map(|phase| run_phase(phase, trace, host, link_gbps, whole_ms)).collect()
 }

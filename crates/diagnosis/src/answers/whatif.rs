@@ -351,7 +351,8 @@ fn candidates(facts: &Facts<'_>) -> Vec<Vec<Change>> {
     let mut all: Vec<Vec<Change>> = Vec::new();
     let mut bases: Vec<Vec<Change>> = vec![vec![]];
     // Batches of a loader are pinned by the loader.
-    let are_batches = facts.host.inputs().next().is_some() && large_fetches(facts) < LAYERS;
+    let fetches = large_fetches(facts);
+    let are_batches = facts.host.inputs().next().is_some() && fetches < LAYERS;
     if pageable {
         bases.push(vec![if are_batches { LoaderPin.into() } else { Pin.into() }]);
     }
@@ -367,7 +368,6 @@ fn candidates(facts: &Facts<'_>) -> Vec<Vec<Change>> {
         add(&[NoSync.into(), Prefetch(1).into()]);
         add(&[CudaGraph.into()]);
         add(&[Keep.into()]);
-        let fetches = large_fetches(facts);
         if fetches >= BATCHES {
             add(&[Resident(0.5).into()]);
             add(&[Resident(0.5).into(), Prefetch(1).into()]);

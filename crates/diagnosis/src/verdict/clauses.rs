@@ -59,15 +59,15 @@ pub(super) fn clause(facts: &Facts<'_>, bound: Bound) -> String {
             Some(name) => format!("is idle time while the host waits for other ranks, mostly in {name}"),
             None => format!("is idle time waiting for CPU work on the host{}", mostly(facts)),
         },
-        Bound::Sync => lost_to(facts, bound),
+        Bound::Sync => lost_to(gained(facts, bound).as_deref()),
         Bound::Input => "is idle time waiting for the next input batch".to_owned(),
         Bound::Mixed | Bound::Unknown => inconclusive(facts),
     }
 }
 
 /// What the share of a step is that a bound gains, if no part of the step is as large.
-pub(super) fn lost_to(facts: &Facts<'_>, bound: Bound) -> String {
-    match gained(facts, bound) {
+pub(super) fn lost_to(gained: Option<&str>) -> String {
+    match gained {
         Some(what) => format!("is lost to {what}"),
         None => "is on-device work".to_owned(),
     }

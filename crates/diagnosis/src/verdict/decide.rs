@@ -5,7 +5,7 @@ use busbound_cause::idle::GapCause;
 
 use super::clauses::{clause, gained, has_device_copies, lost_to, percent};
 use super::in_kernels::InKernels;
-use super::{Bound, Headroom, Verdict};
+use super::{Bound, Headroom, OVERLAPPED, Verdict};
 use crate::activity::route::CopyRoute;
 use crate::analysis::bounds::Asked;
 use crate::analysis::breakdown::Part;
@@ -30,8 +30,6 @@ const ALIKE: f64 = 0.5;
 /// A smaller gain, as a share of the step, bounds nothing.
 const NOTHING: f64 = 0.02;
 
-/// Below this share of the step, what else runs at the same time matters as much.
-const SMALL: f64 = 0.05;
 /// Two gains on the host of which the smaller one has this share of the larger are the same.
 const TIE: f64 = 0.95;
 /// From this share of the step on, a gain other than compute's is named alone.
@@ -86,15 +84,14 @@ impl Gains {
     /// What bounds the step, and what comes next.
     fn leaders(&self) -> ((Bound, f64), (Bound, f64)) {
         let (mut first, mut second) = (self.each[0], self.each[1]);
+        let by_host = |bound: Bound| matches!(bound, Bound::Launch | Bound::Host);
         // Launches and the work between them are one chain on the host: if both gain the same, idle time says which it is.
-        let on_chain = |bound: Bound| matches!(bound, Bound::Launch | Bound::Host);
-        let is_tie = on_chain(first.0) && on_chain(second.0) && second.1 >= TIE * first.1;
+        let is_tie = by_host(first.0) && by_host(second.0) && second.1 >= TIE * first.1;
         if is_tie && first.0 != self.waits_for {
             (first, second) = (second, first);
         }
         // Host time costs a step only because a sync keeps the host from running ahead.
         let sync = self.of_bound(Bound::Sync);
-        let by_host = |bound: Bound| matches!(bound, Bound::Launch | Bound::Host);
         if by_host(first.0) && sync >= ALIKE * first.1 && !self.syncs_end_uploads {
             return ((Bound::Sync, sync), first);
         }
@@ -153,7 +150,7 @@ pub(crate) fn verdict(facts: &Facts<'_>, asked: Option<&Asked<'_>>) -> Verdict {
                 clause(next)
             )
         }
-        Bound::Transfer if share(first.1) < SMALL && gains.unknown <= NOTHING * gains.step_ms => {
+        Bound::Transfer if share(first.1) < OVERLAPPED && gains.unknown <= NOTHING * gains.step_ms => {
             let device = |ms: f64| milliseconds(facts.breakdown.averaged(ms).unwrap_or(0.0));
             format!(
                 "copies over the bus ({}) and kernels ({}) run side by side; faster copies alone gain at most {} {}",
@@ -205,8 +202,9 @@ impl Claim {
 
     /// What a step gains.
     fn gain(facts: &Facts<'_>, bound: Bound, share: f64) -> Self {
-        let what = lost_to(facts, bound);
-        Self { percent: percent(share), of: facts.of_each_own(), what, without: gained(facts, bound) }
+        let without = gained(facts, bound);
+        let what = lost_to(without.as_deref());
+        Self { percent: percent(share), of: facts.of_each_own(), what, without }
     }
 
     /// `54% of each 275 ms step waits for H2D copies`. No part of the step is as long as what it gains: `without host syncs, 40%

@@ -107,7 +107,15 @@ pub struct Headroom {
     pub next_bound: Option<Bound>,
 }
 
+/// Below this share of the step, copies are hidden behind what else runs at the same time, which matters as much.
+const OVERLAPPED: f64 = 0.05;
+
 impl Verdict {
+    /// Whether copies bound the run and are hidden behind kernels at the same time.
+    pub fn is_overlapped(&self) -> bool {
+        self.bound == Bound::Transfer && self.share < OVERLAPPED
+    }
+
     /// `because` is a sentence without its capital letter and its period.
     pub(crate) fn of(bound: Bound, share: f64, because: &str) -> Self {
         let statement = format!("{}: {because}.", bound.title());

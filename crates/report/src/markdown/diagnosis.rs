@@ -65,10 +65,7 @@ pub(super) fn one(out: &mut String, diagnosis: &Diagnosis) {
     }
     out.push('\n');
     for (i, finding) in diagnosis.findings.iter().enumerate() {
-        let mut saving = text::saving(finding, diagnosis);
-        if let Some(range) = text::range_alone(finding, diagnosis) {
-            saving = format!("{saving}; {range}");
-        }
+        let saving = text::saving_and_range(finding, diagnosis);
         let (title, severity) = (inline(&finding.title), text::severity(finding.severity));
         let _ = writeln!(out, "{}. **{title}**: {} ({severity})", i + 1, inline(&saving));
         // Separate paragraphs: lines of one paragraph would be joined.

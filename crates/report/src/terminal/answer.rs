@@ -116,21 +116,15 @@ fn lines_of_first(diagnosis: &Diagnosis, width: u16, show: Show) -> usize {
     let Some(first) = diagnosis.findings.first() else { return 0 };
     let reserved = if diagnosis.findings.len() > 1 { 2 } else { 1 };
     let then = short_follow_ups(diagnosis, width);
-    let named = lines_of_named_after(0, diagnosis, width);
-    entry(0, first, diagnosis, width, show.first).lines().count() + then.lines().count() + named + reserved
+    let promised = lines_of_promised_after(0, diagnosis, width);
+    entry(0, first, diagnosis, width, show.first).lines().count() + then.lines().count() + promised + reserved
 }
 
-/// Findings that the headline promises to fix: they are never left out.
-fn is_named(finding: &Finding, diagnosis: &Diagnosis) -> bool {
-    let mut fixes = diagnosis.prize.iter().flat_map(|prize| &prize.fixes);
-    text::promises_prize(diagnosis) && fixes.any(|fix| fix.finding == finding.id)
-}
-
-/// Lines of the titles of those after this place in the list.
-fn lines_of_named_after(i: usize, diagnosis: &Diagnosis, width: u16) -> usize {
+/// Lines of the titles of the findings after this place in the list that the headline promises to fix: they are never left out.
+fn lines_of_promised_after(i: usize, diagnosis: &Diagnosis, width: u16) -> usize {
     let rest = diagnosis.findings.iter().enumerate().skip(i + 1);
-    let named = rest.filter(|(_, finding)| is_named(finding, diagnosis));
-    named.map(|(at, finding)| entry(at, finding, diagnosis, width, Form::Title).lines().count()).sum()
+    let promised = rest.filter(|(_, finding)| text::is_promised(finding, diagnosis));
+    promised.map(|(at, finding)| entry(at, finding, diagnosis, width, Form::Title).lines().count()).sum()
 }
 
 /// What bounds the run, and the prize.
@@ -277,15 +271,16 @@ fn findings(out: &mut String, diagnosis: &Diagnosis, width: u16, room: Room) {
     let then = short_follow_ups(diagnosis, width);
     for (i, finding) in diagnosis.findings.iter().enumerate() {
         // One line says that there are more, and one stays empty.
-        let reserved =
-            if left > 1 { 2 } else { 1 } + then.lines().count() + lines_of_named_after(i, diagnosis, width);
+        let reserved = if left > 1 { 2 } else { 1 }
+            + then.lines().count()
+            + lines_of_promised_after(i, diagnosis, width);
         let fits = |text: &String| shown.lines().count() + text.lines().count() + reserved <= room.lines;
         let text = |form: Form| entry(i, finding, diagnosis, width, form);
         let Some(text) = forms_of(i, finding).iter().map(|form| text(*form)).find(fits).or_else(|| {
             // Without what to change, the rest is worth nothing.
             match i {
                 0 => Some(text(room.show.first)),
-                _ => is_named(finding, diagnosis).then(|| text(Form::Title)),
+                _ => text::is_promised(finding, diagnosis).then(|| text(Form::Title)),
             }
         }) else {
             continue;
@@ -347,9 +342,7 @@ pub(super) fn entry(i: usize, finding: &Finding, diagnosis: &Diagnosis, width: u
     let mut rest = format!(": {}  ", text::saving(finding, diagnosis));
     let mut style = STRONG;
     if form == Form::Everything {
-        if let Some(range) = text::range_alone(finding, diagnosis) {
-            rest = format!("{}; {range}  ", rest.trim_end());
-        }
+        rest = format!(": {}  ", text::saving_and_range(finding, diagnosis));
         rest.push_str(&format!("[severity: {}]  ", text::severity(finding.severity)));
         // The severity decides what stands out among many.
         style = if finding.severity == Severity::High { STRONG } else { Style::new() };

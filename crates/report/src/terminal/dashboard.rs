@@ -127,8 +127,7 @@ fn signs(snapshot: &Snapshot, rest: &mut Rect, buffer: &mut Buffer) {
 
 /// The last windows, what is fresh first; there may be thousands.
 fn ranks(snapshot: &Snapshot, most: usize) -> Vec<(String, Style)> {
-    let mut all: Vec<&RankWindow> = snapshot.windows.iter().collect();
-    all.sort_by_key(|window| window.is_stale);
+    let all = windows::fresh_first(snapshot);
     let fitting = if all.len() > most { most.saturating_sub(1) } else { most };
     let style = |window: &RankWindow| if window.is_stale { FAINT } else { Style::new() };
     let shown = all.iter().take(fitting).map(|window| (windows::short_line(window), style(window)));

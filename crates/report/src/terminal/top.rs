@@ -51,8 +51,7 @@ pub(crate) fn top_as_terminal(snapshot: &Snapshot, width: u16) -> String {
 
 /// The last windows: what is fresh first, and no more than a screen.
 fn ranks(out: &mut String, snapshot: &Snapshot, width: u16) {
-    let mut all: Vec<&RankWindow> = snapshot.windows.iter().collect();
-    all.sort_by_key(|window| window.is_stale);
+    let all = windows::fresh_first(snapshot);
     for window in all.iter().take(MOST_RANKS) {
         super::line(out, "");
         super::line(out, &format!("  {}", windows::who(window)));

@@ -81,11 +81,25 @@ fn prize(diagnosis: &Diagnosis) -> Option<String> {
     Some(format!("{}: {} → {gain} by {doing}.", diagnosis.verdict.bound.title(), step_time::now(diagnosis)))
 }
 
+/// The fixes of the prize, in the order in which they are made.
+fn fixes(diagnosis: &Diagnosis) -> impl Iterator<Item = &AppliedFix> {
+    diagnosis.prize.iter().flat_map(|prize| &prize.fixes)
+}
+
+/// The fix of the prize that is for this finding.
+fn fix_of<'d>(finding: &Finding, diagnosis: &'d Diagnosis) -> Option<&'d AppliedFix> {
+    fixes(diagnosis).find(|fix| fix.finding == finding.id)
+}
+
 /// Whether the headline promises the prize: the finding that saves most is part of it.
-pub(crate) fn promises_prize(diagnosis: &Diagnosis) -> bool {
-    let mut fixes = diagnosis.prize.iter().flat_map(|prize| &prize.fixes);
+fn promises_prize(diagnosis: &Diagnosis) -> bool {
     let first = diagnosis.findings.first();
-    first.is_some_and(|first| fixes.any(|fix| fix.finding == first.id)) && prize(diagnosis).is_some()
+    first.is_some_and(|first| fix_of(first, diagnosis).is_some()) && prize(diagnosis).is_some()
+}
+
+/// Whether the headline promises to fix this finding.
+pub(crate) fn is_promised(finding: &Finding, diagnosis: &Diagnosis) -> bool {
+    promises_prize(diagnosis) && fix_of(finding, diagnosis).is_some()
 }
 
 /// The prize, if the finding that saves most is part of it; else what that finding saves.
@@ -124,13 +138,12 @@ pub(crate) fn headline(diagnosis: &Diagnosis) -> String {
 /// `saves about 170 ms/step (274 → 104 ms)` where the fix of a finding is part of the prize, with the findings that the same
 /// changes fix; `None` where it is not.
 fn in_prize(finding: &Finding, diagnosis: &Diagnosis) -> Option<String> {
-    let fixes = || diagnosis.prize.iter().flat_map(|prize| &prize.fixes);
     let place =
         |id: FindingId| diagnosis.findings.iter().position(|finding| finding.id == id).map(|at| at + 1);
-    if let Some(fix) = fixes().find(|fix| fix.together_with.contains(&finding.id)) {
+    if let Some(fix) = fixes(diagnosis).find(|fix| fix.together_with.contains(&finding.id)) {
         return Some(format!("fixed with finding {}", place(fix.finding)?));
     }
-    let fix = fixes().find(|fix| fix.finding == finding.id)?;
+    let fix = fix_of(finding, diagnosis)?;
     let others: Vec<String> =
         fix.together_with.iter().filter_map(|id| place(*id)).map(|at| at.to_string()).collect();
     let with = match others.as_slice() {
@@ -143,9 +156,17 @@ fn in_prize(finding: &Finding, diagnosis: &Diagnosis) -> Option<String> {
     Some(format!("saves about {saves}{}{with} ({before} → {after})", diagnosis.unit().per()))
 }
 
-/// `162–178 ms alone`: the range of what a finding of the prize saves, where there is room for it.
-pub(crate) fn range_alone(finding: &Finding, diagnosis: &Diagnosis) -> Option<String> {
-    let fix = diagnosis.prize.iter().flat_map(|prize| &prize.fixes).find(|fix| fix.finding == finding.id)?;
+/// What a finding saves, where there is room for everything: for one of the prize also its range, `162–178 ms alone`.
+pub(crate) fn saving_and_range(finding: &Finding, diagnosis: &Diagnosis) -> String {
+    let saving = saving(finding, diagnosis);
+    match range_alone(finding, diagnosis) {
+        Some(range) => format!("{saving}; {range}"),
+        None => saving,
+    }
+}
+
+fn range_alone(finding: &Finding, diagnosis: &Diagnosis) -> Option<String> {
+    let fix = fix_of(finding, diagnosis)?;
     let saves = finding.saves_ms_per_step;
     let is_known = fix.together_with.is_empty() && finding.saving_known && saves.low >= 0.01 * saves.high;
     is_known.then(|| format!("{} alone", milliseconds_range(saves.low, saves.high)))
@@ -154,12 +175,11 @@ pub(crate) fn range_alone(finding: &Finding, diagnosis: &Diagnosis) -> Option<St
 /// Fixes that pay once the findings are fixed: what they are, and what they gain then.
 pub(crate) fn follow_ups(diagnosis: &Diagnosis) -> Vec<String> {
     let is_found = |fix: &&AppliedFix| diagnosis.findings.iter().any(|finding| finding.id == fix.finding);
-    let fixes = diagnosis.prize.iter().flat_map(|prize| &prize.fixes);
     let text = |fix: &AppliedFix| {
         let (before, after) = (milliseconds(fix.before_ms), milliseconds(fix.after_ms));
         format!("{}: {before} → {after}  [explain: {}]", fix.doing.join(", "), fix.finding)
     };
-    fixes.filter(|fix| !is_found(fix)).map(text).collect()
+    fixes(diagnosis).filter(|fix| !is_found(fix)).map(text).collect()
 }
 
 /// The command that predicts all fixes of the prize together.
@@ -454,9 +474,6 @@ pub(crate) fn cut_off(diagnosis: &Diagnosis) -> Option<&'static str> {
     (!diagnosis.source.complete).then_some(sentence)
 }
 
-/// Copies that gain a smaller share of the step are hidden behind kernels.
-const OVERLAPPED: f64 = 0.05;
-
 /// The sentence in place of findings if there are none.
 pub(crate) fn nothing_to_fix(diagnosis: &Diagnosis) -> Option<&'static str> {
     if !diagnosis.findings.is_empty() || diagnosis.devices.is_empty() {
@@ -464,7 +481,7 @@ pub(crate) fn nothing_to_fix(diagnosis: &Diagnosis) -> Option<&'static str> {
     }
     Some(match diagnosis.verdict.bound {
         Bound::Compute => "Nothing to fix between host and GPU.",
-        Bound::Transfer if diagnosis.verdict.share < OVERLAPPED => {
+        Bound::Transfer if diagnosis.verdict.is_overlapped() => {
             "Nothing to fix: copies and kernels already overlap. Fewer bytes, or faster kernels and copies, would help."
         }
         _ => "No findings: this trace does not show what to change.",

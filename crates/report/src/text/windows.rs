@@ -40,6 +40,13 @@ pub(crate) fn statement(snapshot: &Snapshot) -> Option<String> {
     }
 }
 
+/// The last windows, what is fresh first: there may be thousands.
+pub(crate) fn fresh_first(snapshot: &Snapshot) -> Vec<&RankWindow> {
+    let mut all: Vec<&RankWindow> = snapshot.windows.iter().collect();
+    all.sort_by_key(|window| window.is_stale);
+    all
+}
+
 /// `rank 3`, `job7 rank 3`, or the process if no rank is known.
 pub(crate) fn who(window: &RankWindow) -> String {
     let who = match (window.rank, &window.process) {

@@ -1,5 +1,7 @@
 //! Is the last run faster than the first, by what factor, and by more than its steps vary?
 
+use std::collections::BTreeSet;
+
 use busbound_machine::median;
 use serde::Serialize;
 
@@ -133,13 +135,16 @@ const OTHER_COMPUTE: f64 = 1.25;
 /// The same program runs about as many kernels per step, within this share.
 const SAME_KERNELS: f64 = 0.1;
 
+fn kernel_names(run: &Diagnosis) -> BTreeSet<&str> {
+    run.kernel_totals.iter().map(|kernel| kernel.name.as_str()).collect()
+}
+
 /// A sentence, if the runs look like different programs, or like the same program with batches of different sizes: then a step
 /// is not the same work.
 fn other_work(runs: &[Diagnosis]) -> Option<String> {
     let (first, last) = (runs.first()?, runs.last()?);
-    let has = |run: &Diagnosis, name: &str| run.kernel_totals.iter().any(|kernel| kernel.name == name);
-    let are_known = !first.kernel_totals.is_empty() && !last.kernel_totals.is_empty();
-    if are_known && !first.kernel_totals.iter().any(|kernel| has(last, &kernel.name)) {
+    let (before, after) = (kernel_names(first), kernel_names(last));
+    if !before.is_empty() && !after.is_empty() && before.is_disjoint(&after) {
         return Some(" These look like different programs: they have no kernel in common.".to_owned());
     }
     let ratio = |figure: FigureId| Some(figure.of(last)? / figure.of(first).filter(|value| *value > 0.0)?);

@@ -26,7 +26,6 @@ struct Card {
     finding: usize,
     title: String,
     saving: String,
-    range: Option<String>,
     severity: &'static str,
     seen: String,
     fix: String,
@@ -57,8 +56,7 @@ fn card(context: &Context<'_>, number: usize, finding: &Finding) -> Card {
     Card {
         finding: number,
         title: finding.title.clone(),
-        saving: text::saving(finding, diagnosis),
-        range: text::range_alone(finding, diagnosis),
+        saving: text::saving_and_range(finding, diagnosis),
         severity: text::severity(finding.severity),
         seen: finding.seen.clone(),
         fix: finding.fix.clone(),
