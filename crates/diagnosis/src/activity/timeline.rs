@@ -2,11 +2,31 @@
 
 use std::collections::BTreeMap;
 
-use busbound_trace::{Direction, Event, EventKind, Interval, IntervalSet, Nanos, Place, Trace};
+use busbound_trace::{Direction, Event, EventKind, Interval, IntervalSet, Nanos, Place, Timestamp, Trace};
 use serde::Serialize;
 
 use crate::activity::route::CopyRoute;
 use busbound_cause::CollectiveNames;
+
+/// The time that figures cover.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Judged {
+    /// The steps that the figures cover, if annotations mark them.
+    pub(crate) steps: Option<Interval>,
+    /// Nothing after this counts.
+    pub(crate) until: Option<Timestamp>,
+}
+
+impl Judged {
+    /// The part of an interval that counts.
+    fn part_of(self, interval: Interval) -> Option<Interval> {
+        match self.until {
+            Some(until) if interval.start >= until => None,
+            Some(until) => Some(Interval::new(interval.start, interval.end.min(until))),
+            None => Some(interval),
+        }
+    }
+}
 
 /// When one device did what.
 #[derive(Debug, Clone, Default)]
@@ -24,15 +44,14 @@ pub(crate) struct DeviceTimeline {
     pub(crate) bus_copies: IntervalSet,
     pub(crate) memsets: IntervalSet,
     pub(crate) busy: IntervalSet,
-    /// The steps that the figures cover, if annotations mark them.
-    judged: Option<Interval>,
+    judged: Judged,
 }
 
 impl DeviceTimeline {
     /// From the first to the last work, and all of the steps.
     pub(crate) fn hull(&self) -> Option<Interval> {
         let busy = self.busy.hull()?;
-        Some(self.judged.map_or(busy, |judged| judged.hull(busy)))
+        Some(self.judged.steps.map_or(busy, |steps| steps.hull(busy)))
     }
 
     /// Times without work.
@@ -53,12 +72,19 @@ impl DeviceTimeline {
 
     /// Copies are exposed while no kernel runs on their device.
     pub(crate) fn exposed_copies(&self, copies: &IntervalSet) -> IntervalSet {
-        copies.difference(&self.kernels)
+        let exposed = copies.difference(&self.kernels);
+        match exposed.hull().and_then(|all| self.judged.part_of(all)) {
+            Some(part) if self.judged.until.is_some() => {
+                exposed.intersection(&IntervalSet::from_unsorted([part]))
+            }
+            _ if self.judged.until.is_some() => IntervalSet::default(),
+            _ => exposed,
+        }
     }
 
     /// The exposed part of one copy.
     pub(crate) fn exposed_copy(&self, copy: Interval) -> Nanos {
-        copy.length() - self.kernels.length_within(copy)
+        self.judged.part_of(copy).map_or(Nanos::ZERO, |copy| copy.length() - self.kernels.length_within(copy))
     }
 
     /// The exposed part of one communication kernel: communication is exposed while no compute kernel runs on its device.
@@ -83,7 +109,7 @@ impl DeviceTimeline {
             bus_copies,
             memsets,
             busy,
-            judged: None,
+            judged: Judged::default(),
         }
     }
 }
@@ -99,8 +125,7 @@ pub(crate) struct Work {
 }
 
 impl Work {
-    fn add(&mut self, event: &Event<'_>, communication: &CollectiveNames) {
-        let interval = event.interval();
+    fn add(&mut self, event: &Event<'_>, interval: Interval, communication: &CollectiveNames) {
         match event.kind() {
             EventKind::Kernel if communication.contains(event.name_id()) => self.communication.push(interval),
             EventKind::Kernel => self.compute.push(interval),
@@ -142,14 +167,15 @@ fn united(mut streams: Vec<Work>) -> Work {
 pub(crate) fn timelines(
     trace: &Trace,
     communication: &CollectiveNames,
-    judged: Option<Interval>,
+    judged: Judged,
 ) -> Vec<DeviceTimeline> {
     let mut devices: BTreeMap<i32, Vec<Work>> = BTreeMap::new();
     for stream in trace.streams() {
         let Place::Stream { device, .. } = stream.place() else { continue };
         let mut of_stream = None;
         for event in stream.events().filter(|event| event.kind().is_gpu_work()) {
-            of_stream.get_or_insert_with(Work::default).add(&event, communication);
+            let Some(counted) = judged.part_of(event.interval()) else { continue };
+            of_stream.get_or_insert_with(Work::default).add(&event, counted, communication);
         }
         let Some(mut of_stream) = of_stream else { continue };
         of_stream.compute.shrink();

@@ -29,10 +29,10 @@ pub(crate) struct Replayed {
 
 pub(super) fn part_of(trace: &Trace, window: &Window, timelines: &[DeviceTimeline]) -> Option<Replayed> {
     let steps = steps_replayed(trace, window);
-    if let Some(last) = steps.checked_sub(1).and_then(|last| window.steps.get(last)) {
+    if let Some(&end) = steps.checked_sub(1).and_then(|last| window.work_ends.get(last)) {
         // A last step that is cut off has a start but is not counted as a step: its calls still belong to the replay.
         let starts = if steps < window.steps.len() { &window.starts[..steps] } else { &window.starts[..] };
-        let range = TraceRange { starts: starts.to_vec(), whole: steps, end: last.end };
+        let range = TraceRange { starts: starts.to_vec(), whole: steps, end };
         let begin = *range.starts.first()?;
         return Some(Replayed { range, part: None, share: 1.0, begin });
     }

@@ -6,6 +6,7 @@
 //!
 //! Long because steps, the work of each and their number come from one pass over the trace.
 
+mod lengths;
 mod marks;
 mod numbers;
 mod outliers;
@@ -23,6 +24,9 @@ use serde::{Deserialize, Serialize};
 pub use outliers::{Difference, OutlierStep, StepQuantity};
 pub use times::StepTimes;
 
+use lengths::Lengths;
+
+use crate::activity::timeline::Judged;
 use crate::options::Options;
 use crate::unit::Unit;
 use busbound_cause::thresholds::LAUNCH_LATENCY;
@@ -85,6 +89,10 @@ pub(super) struct Beginnings {
 pub(crate) struct Window {
     /// From the end of the previous step to its own end, on the device if there is one.
     pub(crate) steps: Vec<Interval>,
+    /// When the work launched in each step has ended; copies may outlast their step.
+    pub(crate) work_ends: Vec<Timestamp>,
+    /// From here on, copies of the last step run without the kernels of a next step beside them.
+    pub(crate) drain: Option<Timestamp>,
     /// The number of each step: the one in its annotation, or its index.
     pub(crate) numbers: Vec<u64>,
     /// When each step starts on the host.
@@ -169,15 +177,18 @@ impl Window {
         let mut work = work_of_steps(trace, host, &begin.starts, begin.until);
         begin.drop_unrecorded(&work, trace.stats().is_complete());
         begin.drop_launched_ahead(&work);
-        let mut steps = lengths(&begin, &work, from);
+        let Lengths { mut steps, work_ends, mut drain } = Lengths::of(&begin, &work, from);
         let placed = place(&work.without_launch, &steps, &mut work.step_of_work);
         let counts = StepCounts::of(&begin, &work, &placed, steps.len());
         if begin.is_last_cut() {
             steps.pop();
+            drain = None;
         }
         Self {
             numbers: numbers::numbers(trace, &begin, steps.len()),
             steps,
+            work_ends,
+            drain,
             ends: begin.host_ends(),
             period: (begin.found == StepsFound::Period).then(|| begin.clone()),
             starts: begin.starts,
@@ -207,11 +218,10 @@ impl Window {
         }
     }
 
-    /// The time that the figures cover: from the start of the first step to the end of the last. `None` if no annotation marks
-    /// the steps: then it is the time of the device's work.
-    pub(crate) fn judged(&self) -> Option<Interval> {
-        self.ends.as_ref()?;
-        Some(Interval::new(self.steps.first()?.start, self.steps.last()?.end))
+    /// The time that the figures cover: from the start of the first step to the end of the last. If no annotation marks the steps,
+    /// it is the time of the device's work.
+    pub(crate) fn judged(&self) -> Judged {
+        Judged { steps: self.hull().filter(|_| self.ends.is_some()), until: self.drain }
     }
 
     /// Where steps begin and end on the host.
@@ -358,33 +368,6 @@ impl Beginnings {
     fn is_last_cut(&self) -> bool {
         !self.last_is_whole && self.starts.len() > 1
     }
-}
-
-/// Each step, from the end of the previous step to its own end.
-fn lengths(begin: &Beginnings, work: &Work, from: Option<Timestamp>) -> Vec<Interval> {
-    let starts = &begin.starts;
-    let mut steps: Vec<Interval> = Vec::with_capacity(starts.len());
-    for (i, &began) in starts.iter().enumerate() {
-        let start = match (steps.last(), work.hulls[i]) {
-            (Some(before), _) => before.end,
-            (None, _) if from.is_some() => from.unwrap_or(began),
-            // Work queued before the first step may still be running when it begins.
-            (None, Some(hull)) if starts.len() > 1 && work.first_was_queued => hull.start.max(began),
-            (None, Some(hull)) if begin.marked_by.is_none() => hull.start.max(began),
-            (None, _) => began,
-        };
-        let left = begin.ends[i];
-        // A copy that still runs after the next step's kernels have ended does not delay its own step.
-        let next_kernels = work.kernels.get(i + 1).copied().flatten();
-        let own = match (work.hulls[i], work.kernels[i], next_kernels) {
-            (Some(work), Some(kernels), Some(next)) if work.end > next.end => Some(kernels),
-            (work, ..) => work,
-        };
-        let next_start = starts.get(i + 1).copied();
-        let end = own.map_or(next_start.unwrap_or(left), |work| work.end.max(left));
-        steps.push(Interval::new(start, end.max(start)));
-    }
-    steps
 }
 
 /// How many steps of work the trace contains.
