@@ -74,6 +74,9 @@ pub(crate) fn resolve_output(args: &OutputArgs) -> Result<Output, Failure> {
 fn resolve_format(args: &OutputArgs) -> Result<Format, Failure> {
     let given = if args.json { Some(Format::Json) } else { args.format };
     let by_name = args.output.as_deref().and_then(Format::of_path);
+    if given.is_none() && by_name.is_none() {
+        check_suffix(args.output.as_deref())?;
+    }
     match (args.open, given.or(by_name)) {
         (false, format) => Ok(format.unwrap_or(Format::Terminal)),
         (true, None | Some(Format::Html)) => Ok(Format::Html),
@@ -81,6 +84,19 @@ fn resolve_format(args: &OutputArgs) -> Result<Format, Failure> {
             let what = if given.is_some() { "--format html" } else { "-o FILE.html" };
             Err(Failure::usage(format!("--open shows a page, not {other}: use it with {what}, or without")))
         }
+    }
+}
+
+/// Text may have any name, but a name that promises another kind of document gets no text.
+fn check_suffix(file: Option<&Path>) -> Result<(), Failure> {
+    const OTHERS: &[&str] =
+        &["csv", "doc", "docx", "pdf", "png", "ps", "svg", "tsv", "xlsx", "xml", "yaml", "yml"];
+    let suffix = file.and_then(Path::extension).and_then(|suffix| suffix.to_str()).unwrap_or_default();
+    match OTHERS.contains(&suffix.to_ascii_lowercase().as_str()) {
+        false => Ok(()),
+        true => Err(Failure::usage(format!(
+            "-o writes .html, .md, .json or text, not .{suffix}: use another name, or choose with --format"
+        ))),
     }
 }
 

@@ -72,6 +72,13 @@ fn in_words(misfit: Misfit, RunArgs { machine, analysis, .. }: &RunArgs) -> Opti
             let recorded = milliseconds(recorded_ms);
             format!("{given} is longer than the recorded {unit} ({recorded}): is it the time of one {unit}?")
         }
+        Misfit::WallTooShort { compute_ms, unit } => {
+            let given = wall_as_given(analysis)?;
+            let compute = milliseconds(compute_ms);
+            format!(
+                "{given} is shorter than the kernels of one {unit} ({compute}): is it the time of one {unit}?"
+            )
+        }
         Misfit::WallUnused => {
             let given = wall_as_given(analysis)?;
             format!("{given} is not used: what this profiler costs per event is unknown")
@@ -83,6 +90,10 @@ fn in_words(misfit: Misfit, RunArgs { machine, analysis, .. }: &RunArgs) -> Opti
         Misfit::Link => {
             let given = as_given("machine", machine.machine.as_ref()?, machine.file.as_deref());
             format!("{given} does not fit: copies in this trace are faster than that link")
+        }
+        Misfit::Gpu { recorded } => {
+            let given = as_given("machine", machine.machine.as_ref()?, machine.file.as_deref());
+            format!("{given} has another GPU than this trace, which is from {recorded}")
         }
     })
 }

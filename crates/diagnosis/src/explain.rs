@@ -81,6 +81,15 @@ pub fn explain(id: &str) -> Result<Vec<Explanation>, UnknownName> {
     for is_meant in [
         &(|one: &Explanation| one.id == id) as &dyn Fn(&Explanation) -> bool,
         &|one| one.title.eq_ignore_ascii_case(id),
+        // Idle causes and terms have longer titles: `Idle: waiting for a launch`, `Pinned and pageable memory`.
+        &|one| {
+            one.topic == Topic::IdleCause
+                && one.title.to_lowercase().ends_with(&format!(": {}", id.to_lowercase()))
+        },
+        &|one| {
+            one.topic == Topic::Term
+                && one.title.to_lowercase().split(' ').any(|word| word == id.to_lowercase())
+        },
         &|one| one.id == spelled,
     ] {
         if all.iter().any(is_meant) {
@@ -105,7 +114,7 @@ pub fn explain_finding(id: FindingId) -> Explanation {
         section("How to fix it", document.fix),
     ];
     sections.extend(document.code.iter().enumerate().map(|(i, code)| Section {
-        heading: if i == 0 { "In PyTorch" } else { "Or, in another case" },
+        heading: if i == 0 { "In PyTorch" } else { "Or" },
         text: (*code).to_owned(),
         is_code: true,
     }));
@@ -296,9 +305,9 @@ const TERMS: [Term; 8] = [
     Term {
         id: "headroom",
         title: "Headroom",
-        meaning: "The most that a step could gain: what it takes now minus what it would take if what bounds it took no time.",
+        meaning: "What a step takes now minus what it would take if what bounds it took no time.",
         computed: "As `bounds`, for all resources of the verdict together.",
-        next: "A fix gains part of it. The findings say how much.",
+        next: "The findings say what each fix gains: less if it removes only a part, more if it also removes host work or waits around it.",
     },
     Term {
         id: "bounds",

@@ -73,9 +73,9 @@ pub fn one_run(inputs: &[RankSummary]) -> Result<OneRun, NotOneRun> {
         inputs[**input].rank.as_ref().is_some_and(|rank| rank.origin == RankOrigin::DistributedInfo)
     };
     let evidence = match members.iter().filter(is_in_trace).count() {
-        0 => "by the ranks in their file names",
-        count if count == members.len() => "by the ranks in their traces",
-        _ => "by the ranks in their traces or file names",
+        0 => "recognized by the rank in each file name",
+        count if count == members.len() => "recognized by the rank in each trace",
+        _ => "recognized by the rank in each trace or file name",
     };
     let left_out = (!others.is_empty()).then(|| left_out(inputs, &others));
     Ok(OneRun { members, others, evidence: evidence.to_owned(), left_out })

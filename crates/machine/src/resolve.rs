@@ -205,6 +205,15 @@ impl Machine {
         }
     }
 
+    /// The GPU that the user said it has; `None` if nothing was said about it.
+    pub fn gpu(&self) -> Option<&'static GpuFacts> {
+        match &self.given {
+            Some(Given::Gpu(gpu)) => Some(gpu),
+            Some(Given::Profile(profile)) => catalog::gpu_of_name(&profile.gpu),
+            Some(Given::Link(_) | Given::Rate(_)) | None => None,
+        }
+    }
+
     /// A machine with GPUs of this model.
     pub fn of_gpu(gpu: &'static GpuFacts) -> Self {
         Self { given: Some(Given::Gpu(gpu)) }

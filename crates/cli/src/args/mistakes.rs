@@ -24,9 +24,11 @@ pub(crate) fn with_tips(mut error: clap::Error) -> clap::Error {
         {
             Some(format!("no file or directory is named '{word}'; to diagnose a trace, give its path"))
         }
+        (ErrorKind::TooFewValues, _) => Some("give two or more, separated by spaces".to_owned()),
         (ErrorKind::UnknownArgument | ErrorKind::InvalidSubcommand, _) => None,
         _ => return error,
     };
+    only_best(&mut error);
     if tip.is_some() {
         error.remove(ContextKind::SuggestedArg);
     }
@@ -40,6 +42,14 @@ pub(crate) fn with_tips(mut error: clap::Error) -> clap::Error {
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
     }
     error
+}
+
+/// Clap lists the best of several suggestions last.
+fn only_best(error: &mut clap::Error) {
+    if let Some(ContextValue::Strings(mut all)) = error.remove(ContextKind::SuggestedSubcommand) {
+        all.drain(..all.len().saturating_sub(1));
+        error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(all));
+    }
 }
 
 /// Clap's message, which begins with `error:`, as every other message of the command begins.

@@ -14,7 +14,9 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<(), Failure> {
         return write_answer(&list(&explanations()));
     }
     let found = explain(&id).map_err(|unknown| {
-        Failure::usage(format!("{unknown}; `busbound explain` without an id lists everything"))
+        let unknown = unknown.to_string();
+        let end = if unknown.ends_with('?') { "" } else { "." };
+        Failure::usage(format!("{unknown}{end} `busbound explain` without an id lists everything"))
     })?;
     show(&found, &resolve_output(&args.output)?, format!("{id}.html"))
 }

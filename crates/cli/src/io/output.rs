@@ -25,6 +25,9 @@ pub(crate) fn show(report: &dyn Report, output: &Output, page: impl AsRef<Path>)
         if output.open {
             open_page(path);
         }
+    } else if let Some(path) = output.file.as_deref().filter(|_| !output.quiet && io::stderr().is_terminal())
+    {
+        warn(&format!("wrote {}", path.display()));
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use busbound_cause::idle::{GapCause, Gaps};
 use busbound_cause::{Activity, CollectiveNames, Graph, Host, Model, WorkNode};
 use busbound_machine::nccl_log::NcclLog;
-use busbound_machine::{LinkFacts, Machine};
+use busbound_machine::{GpuFacts, LinkFacts, Machine};
 use busbound_trace::{EventKind, Interval, IntervalSet, Nanos, Place, Trace, Track};
 use busbound_whatif::replay::{Models, Replay, usual_sharing};
 
@@ -64,6 +64,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) kernels_on_stream: BTreeMap<(i32, i64), u64>,
     /// What NCCL printed about this run, judged with what is known about the GPU.
     pub(crate) nccl_log: Option<NcclLog>,
+    /// The GPU that the user said it is.
+    pub(crate) stated_gpu: Option<&'static GpuFacts>,
     /// Whether the calls are those of AMD's runtime.
     is_rocm: bool,
     recording: Recording,
@@ -183,6 +185,7 @@ impl<'a> Facts<'a> {
             syncs: issued.syncs,
             kernels_on_stream: issued.kernels_on_stream,
             nccl_log,
+            stated_gpu: machine.gpu(),
             is_rocm: is_rocm(trace),
             recording,
             models: OnceLock::new(),

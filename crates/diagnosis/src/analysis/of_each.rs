@@ -40,7 +40,11 @@ impl Facts<'_> {
 
     /// One step is not every step.
     fn each(&self) -> &'static str {
-        if self.has_one_step() { "the one analyzed" } else { "each" }
+        match self.window.times() {
+            None => "the",
+            Some(_) if self.has_one_step() => "the one analyzed",
+            Some(_) => "each",
+        }
     }
 
     fn has_one_step(&self) -> bool {

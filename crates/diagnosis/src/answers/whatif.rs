@@ -451,7 +451,7 @@ impl WhatIf {
             );
         }
         let times = self.baseline_ms / best.step_ms;
-        let by = if times > 1.0 { format!("a {times:.1}x speedup") } else { "which is slower".to_owned() };
+        let by = if times > 1.0 { format!("{times:.1}x faster") } else { "which is slower".to_owned() };
         let best_of = if searched { "Best tested change: " } else { "" };
         format!("{best_of}`{change}` gives {range}, {by}.")
     }

@@ -21,8 +21,8 @@ catalog! {
     // Step times.
     StepP50 = "step_p50" {
         label: "step, median with outliers", unit: Milliseconds, better: Lower,
-        summary: "median step time",
-        definition: "Median time of all steps after the warm-up.",
+        summary: "median step time, as recorded",
+        definition: "Median time of all steps after the warm-up, as recorded: `step_unprofiled_ms` is without the profiler.",
         of: |run| every_step(run, |steps| steps.p50_ms),
     }
     StepP90 = "step_p90" {
@@ -75,7 +75,7 @@ catalog! {
         of: |run| with_device(run, run.window.baseline_ms),
     }
     HeadroomMs = "headroom_ms" {
-        label: "headroom (most that could be saved)", unit: MillisecondsPerStep, better: Lower,
+        label: "headroom (if what bounds the step took no time)", unit: MillisecondsPerStep, better: Lower,
         summary: "what a step gains if what bounds it is free",
         definition: "`step_unprofiled_ms` minus the step if what bounds it took no time (`verdict.headroom`). Not available if the trace cannot say.",
         of: |run| Some(run.window.baseline_ms - run.verdict.headroom.as_ref()?.step_if_free_ms),
@@ -83,9 +83,9 @@ catalog! {
 
     // The breakdown of a step.
     SpanMs = "span_ms" {
-        label: "span", unit: MillisecondsPerStep, better: Lower,
-        summary: "first to last GPU work",
-        definition: "Time from the start of the first to the end of the last GPU work: the sum of all parts of the step.",
+        label: "step, mean", unit: MillisecondsPerStep, better: Lower,
+        summary: "mean time of the analyzed steps, as recorded",
+        definition: "Mean time of the analyzed steps, as recorded: the sum of all parts of the step. If the trace has no steps, the time from the start of the first to the end of the last GPU work.",
         of: |run| run.breakdown.per_step_ms(|_| true),
     }
     BusyMs = "busy_ms" {

@@ -72,8 +72,8 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
         (
             String::new(),
             format!(
-                "Use at least {:.1}x as many workers as now (num_workers; the trace does not show how many), with persistent_workers=True and a higher prefetch_factor. Move decoding out of the loop.",
-                1.0 + loader.batch_ms / loader.rest_ms.max(f64::MIN_POSITIVE),
+                "Use at least {} workers than now (num_workers; the trace does not show how many), with persistent_workers=True and a higher prefetch_factor. Move decoding out of the loop.",
+                more_workers(loader.batch_ms / loader.rest_ms.max(f64::MIN_POSITIVE)),
             ),
         )
     };
@@ -108,6 +108,14 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
 }
 
 /// What a data loader does per step.
+/// This share more: `40% more`, `3x as many`.
+fn more_workers(share: f64) -> String {
+    match share {
+        s if s < 0.95 => format!("{:.0}% more", (10.0 * s).ceil().max(1.0) * 10.0),
+        s => format!("{:.0}x more", s.ceil()),
+    }
+}
+
 struct Loader {
     /// Host time to fetch a batch.
     batch_ms: f64,

@@ -138,7 +138,7 @@ pub(crate) fn verdict(facts: &Facts<'_>, asked: Option<&Asked<'_>>) -> Verdict {
     let claim = |leader| claim(facts, &gains, leader);
     let unknown = facts.breakdown.share_of(|part| bound_of(part) == Some(Bound::Unknown)).unwrap_or(0.0);
     let because = match bound {
-        Bound::Mixed => both(facts, &gains, first, second),
+        Bound::Mixed => mixed(facts, &gains, first, second, asked),
         Bound::Unknown => {
             let (next, share) = largest_part(facts);
             format!(
@@ -233,6 +233,27 @@ fn claim(facts: &Facts<'_>, gains: &Gains, (bound, gain): (Bound, f64)) -> Claim
     }
 }
 
+/// Why no single thing bounds the step: two gain about the same, or one gains little because another takes nearly as long.
+fn mixed(
+    facts: &Facts<'_>,
+    gains: &Gains,
+    first: (Bound, f64),
+    second: (Bound, f64),
+    asked: Option<&Asked<'_>>,
+) -> String {
+    let next = asked.and_then(|asked| headroom(asked, first.0).next_bound);
+    let is_one = second.1 < ALIKE * first.1 || on_host(first.0) && on_host(second.0);
+    match (next, gained(facts, first.0)) {
+        (Some(next), Some(without)) if is_one => format!(
+            "without {without}, only {} {} would be saved: then it is {}",
+            percent(first.1 / gains.step_ms),
+            facts.of_each_own(),
+            next.title().to_lowercase()
+        ),
+        _ => both(facts, gains, first, second),
+    }
+}
+
 /// Two claims about the same step.
 fn both(facts: &Facts<'_>, gains: &Gains, first: (Bound, f64), second: (Bound, f64)) -> String {
     let of = |leader| claim(facts, gains, leader);
@@ -244,12 +265,15 @@ fn both(facts: &Facts<'_>, gains: &Gains, first: (Bound, f64), second: (Bound, f
     format!("{}, {} {} and {} {}", a.of, a.percent, a.what, b.percent, b.what)
 }
 
+/// Launching and other host work are both the host; a sync exposes them.
+fn on_host(bound: Bound) -> bool {
+    matches!(bound, Bound::Launch | Bound::Host | Bound::Sync | Bound::Input)
+}
+
 fn decide(gains: &Gains, first: (Bound, f64), second: (Bound, f64)) -> Bound {
     if gains.unknown > first.1 {
         return Bound::Unknown;
     }
-    // Launching and other host work are both the host; a sync exposes them.
-    let on_host = |bound: Bound| matches!(bound, Bound::Launch | Bound::Host | Bound::Sync | Bound::Input);
     let alike = second.1 >= ALIKE * first.1 && second.1 > NOTHING * gains.step_ms;
     // Nearly half of the step is enough to be named, unless it is compute: then the rest is what can be changed.
     let alike = alike && (first.1 < NAMED * gains.step_ms || first.0 == Bound::Compute);

@@ -189,7 +189,7 @@ fn if_free(out: &mut String, diagnosis: &Diagnosis, width: u16) {
     let entries: Vec<String> = bounds::if_free(diagnosis).into_iter().map(glued).collect();
     if !entries.is_empty() {
         let of = match diagnosis.window.unprofiled {
-            Some(_) => format!("of {}, ", milliseconds(diagnosis.window.baseline_ms)),
+            Some(_) => format!("of {} without the profiler, ", step_time::about(diagnosis)),
             None => String::new(),
         };
         let head = glued(format!("{of}if one alone took no time:"));
@@ -208,7 +208,7 @@ fn legend(parts: &[(FigureId, f64)], total: f64) -> String {
     let rest = total - parts.iter().map(|(_, ms)| ms).sum::<f64>();
     if rest >= OTHER * total {
         text.push_str("   ");
-        text.push_str(&glued(format!("other {}", text::share_of(rest, total))));
+        text.push_str(&glued(format!("smaller parts {}", text::share_of(rest, total))));
     }
     text
 }
@@ -232,13 +232,16 @@ fn entries_of(parts: &[(FigureId, f64)], total: f64) -> String {
     // Small causes are for those who want all of it.
     let list: Vec<String> = causes
         .iter()
-        .filter(|(_, ms)| *ms >= 0.1 * sum)
+        .filter(|(_, ms)| *ms >= LEAST_CAUSE * sum)
         .map(|(cause, ms)| glued(format!("{} {}", cause.describe(), milliseconds(*ms))))
         .collect();
     let head = glued(format!("{IDLE} idle {}:", text::share_of(sum, total)));
     entries.push(format!("{head} {}", list.join(", ")));
     entries.join("   ")
 }
+
+/// A smaller share of the idle time is not listed.
+const LEAST_CAUSE: f64 = 0.15;
 
 /// How idle time is drawn.
 const IDLE: &str = "░";
@@ -311,7 +314,16 @@ fn forms_of(i: usize, finding: &Finding) -> &'static [Form] {
 /// Fixes that pay after those of the findings.
 fn short_follow_ups(diagnosis: &Diagnosis, width: u16) -> String {
     let mut out = String::new();
-    text::follow_ups(diagnosis).iter().for_each(|fix| hanging(&mut out, "  then ", fix, width));
+    for fix in text::follow_ups(diagnosis) {
+        let entry = |text: &str| {
+            let mut entry = String::new();
+            hanging(&mut entry, "  then ", text, width);
+            entry
+        };
+        let (brief, whole) = (entry(&fix.text), entry(&format!("{}  [explain: {}]", fix.text, fix.id)));
+        // The id is not worth a line of its own.
+        out.push_str(if brief.lines().count() < whole.lines().count() { &brief } else { &whole });
+    }
     out
 }
 

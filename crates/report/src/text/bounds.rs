@@ -129,7 +129,7 @@ pub(crate) fn table(diagnosis: &Diagnosis) -> Table {
             milliseconds(now - bound.step_if_free_ms),
         ]
     };
-    let titles = vec!["resource", "busy", "exposed", "if 10% faster", "if it took no time", "saves at most"];
+    let titles = vec!["resource", "busy", "exposed", "if 10% faster", "if it took no time", "saves"];
     Table { titles, rows: ranked(diagnosis).iter().map(row).collect() }
 }
 
@@ -143,6 +143,7 @@ pub(crate) fn about(diagnosis: &Diagnosis) -> Option<String> {
     let then = next(diagnosis).map_or(String::new(), |then| format!(" {then}."));
     Some(format!(
         "If it took no time: what the {unit} takes without one resource, if the rest stays the same; it takes {now}{basis} \
-         now.{then} Exposed: not overlapped with kernels. [explain: bounds]"
+         now.{then} A fix can save more if it also removes host work. Exposed: not overlapped \
+         with kernels. [explain: bounds]"
     ))
 }

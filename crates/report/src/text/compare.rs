@@ -33,6 +33,7 @@ fn is_changed(figure: &Figure, step_ms: f64) -> bool {
         .iter()
         .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(*value), high.max(*value)));
     match figure.group {
+        _ if figure.has_moved => true,
         FigureGroup::Step => true,
         FigureGroup::Part if high >= LARGE_PART * step_ms => true,
         group if is_time(group) => high - low >= SMALL_TIME * step_ms,

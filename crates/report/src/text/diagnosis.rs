@@ -172,12 +172,19 @@ fn range_alone(finding: &Finding, diagnosis: &Diagnosis) -> Option<String> {
     is_known.then(|| format!("{} alone", milliseconds_range(saves.low, saves.high)))
 }
 
+/// A fix that pays once the findings are fixed.
+pub(crate) struct FollowUp {
+    /// `prefetching on a second stream: 3.42 ms → 2.61 ms`.
+    pub(crate) text: String,
+    pub(crate) id: FindingId,
+}
+
 /// Fixes that pay once the findings are fixed: what they are, and what they gain then.
-pub(crate) fn follow_ups(diagnosis: &Diagnosis) -> Vec<String> {
+pub(crate) fn follow_ups(diagnosis: &Diagnosis) -> Vec<FollowUp> {
     let is_found = |fix: &&AppliedFix| diagnosis.findings.iter().any(|finding| finding.id == fix.finding);
     let text = |fix: &AppliedFix| {
         let (before, after) = (milliseconds(fix.before_ms), milliseconds(fix.after_ms));
-        format!("{}: {before} → {after}  [explain: {}]", fix.doing.join(", "), fix.finding)
+        FollowUp { text: format!("{}: {before} → {after}", fix.doing.join(", ")), id: fix.finding }
     };
     fixes(diagnosis).filter(|fix| !is_found(fix)).map(text).collect()
 }
@@ -445,13 +452,24 @@ pub(crate) fn saving(finding: &Finding, diagnosis: &Diagnosis) -> String {
     }
     if saves.high <= 0.0 {
         let is_first = diagnosis.findings.first().is_some_and(|first| first.id == finding.id);
-        let text = if is_first { "no direct saving" } else { "saves nothing until the others are fixed" };
+        let text = match diagnosis.findings.len() {
+            _ if is_first => "no direct saving",
+            2 => "saves nothing until finding 1 is fixed",
+            _ => "saves nothing until the others are fixed",
+        };
         return text.to_owned();
     }
-    if saves.low < 0.01 * saves.high {
-        return format!("saves up to {}{unit}", milliseconds(saves.high));
+    let most = milliseconds(saves.high);
+    let saving = match saves.low < 0.01 * saves.high {
+        true => format!("saves up to {most}{unit}"),
+        false => format!("saves {}{unit}", milliseconds_range(saves.low, saves.high)),
+    };
+    // After the fixes that the headline promises, less is left of the step than that.
+    let left = diagnosis.prize.as_ref().filter(|_| promises_prize(diagnosis)).map(|prize| prize.fixed_ms);
+    match left.is_some_and(|left| saves.high > left) {
+        true => format!("alone, {saving}"),
+        false => saving,
     }
-    format!("saves {}{unit}", milliseconds_range(saves.low, saves.high))
 }
 
 pub(crate) fn severity(severity: Severity) -> &'static str {

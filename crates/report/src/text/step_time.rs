@@ -36,6 +36,13 @@ pub(crate) fn now(diagnosis: &Diagnosis) -> String {
     }
 }
 
+/// `about 6.90 ms`: what predictions start from.
+pub(crate) fn about(diagnosis: &Diagnosis) -> String {
+    let is_estimated = diagnosis.window.unprofiled.is_some_and(|one| one.source == UnprofiledSource::Model);
+    let about = if is_estimated { "about " } else { "" };
+    format!("{about}{}", milliseconds(diagnosis.window.baseline_ms))
+}
+
 /// `about 6.90 ms (6.10–7.60 ms, estimated)`; `None` if the profiler makes no difference.
 pub(crate) fn unprofiled(diagnosis: &Diagnosis) -> Option<String> {
     let unprofiled = diagnosis.window.unprofiled?;

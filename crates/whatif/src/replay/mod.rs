@@ -10,7 +10,7 @@ mod models;
 mod power;
 mod range_from;
 
-use busbound_cause::{Model, Sharing, Simulated, simulate};
+use busbound_cause::{Model, Sharing, Simulated, WorkId, simulate};
 use busbound_machine::LinkFacts;
 use busbound_trace::EventId;
 
@@ -96,6 +96,9 @@ const LEAST_SPREAD: f64 = 0.04;
 /// fifth to the tenth set of fixtures/frameworks), 231 are inside without it and 240 with it.
 const LEAST_RANGE: f64 = 0.09;
 
+/// Kernels may take this share of their recorded time without the profiler.
+const SURE_OF_KERNELS: f64 = 0.97;
+
 impl Replay {
     /// `None` if the steps have no device work, or if the replay does not reproduce the trace.
     pub fn of(models: Models, link: &LinkFacts) -> Option<Self> {
@@ -179,7 +182,9 @@ impl Replay {
         let (best_ms, worst_ms) = self.extremes(changes, step_ms, expected.step_ms);
         Predicted {
             step_ms,
-            low_ms: (best_ms * (1.0 - spread)).min(step_ms * (1.0 - LEAST_RANGE)),
+            low_ms: (best_ms * (1.0 - spread))
+                .min(step_ms * (1.0 - LEAST_RANGE))
+                .max(self.least_ms().min(step_ms)),
             high_ms: (worst_ms * (1.0 + spread)).max(step_ms * (1.0 + LEAST_RANGE)),
             best_ms,
             worst_ms,
@@ -187,6 +192,17 @@ impl Replay {
             applies: expected.applied,
             power: expected.power,
         }
+    }
+
+    /// No change makes kernels shorter: the kernels of the busiest stream.
+    fn least_ms(&self) -> f64 {
+        let model = self.models.expected();
+        let of_stream = |stream: &Vec<WorkId>| -> f64 {
+            let kernels = stream.iter().map(|id| &model.work[*id]).filter(|work| work.kind.is_kernel());
+            kernels.map(|work| work.alone).sum()
+        };
+        let busiest = model.streams.iter().map(of_stream).fold(0.0, f64::max);
+        SURE_OF_KERNELS * self.scale * busiest / model.steps.max(1) as f64
     }
 
     /// The best and the worst case. What recording cost and what the changes assume are independent of each other: both at their

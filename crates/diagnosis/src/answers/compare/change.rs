@@ -10,7 +10,7 @@ use super::step_ms;
 use crate::analysis::unprofiled::UnprofiledSource;
 use crate::answers::diagnosis::Diagnosis;
 use crate::figures::FigureId;
-use crate::quantity::milliseconds;
+use crate::quantity::{count, milliseconds};
 use crate::steps::window::StepTimes;
 use crate::unit::Unit;
 
@@ -19,7 +19,7 @@ words! {
     pub enum Outcome: "outcome" {
         Faster = "faster",
         Slower = "slower",
-        /// The medians differ by no more than steps vary within a run.
+        /// They differ by no more than steps vary within a run.
         NoClearDifference = "no_clear_difference",
     }
 }
@@ -29,7 +29,7 @@ words! {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Change {
     pub outcome: Outcome,
-    /// The longer median step divided by the shorter one, at least 1.
+    /// The longer mean step divided by the shorter one, at least 1.
     pub factor: f64,
     pub before_ms: f64,
     pub after_ms: f64,
@@ -43,7 +43,7 @@ pub struct Change {
 /// Below this factor the difference would read "1.00x".
 const SMALLEST_FACTOR: f64 = 1.005;
 
-/// Medians that differ by more than this many deviations differ clearly. For steps that vary like a normal distribution it
+/// Steps that differ by more than this many deviations differ clearly. For steps that vary like a normal distribution it
 /// is two standard deviations of a single step. One slow step does not move it, unlike the longest step.
 const CLEAR_DEVIATIONS: f64 = 3.0;
 
@@ -80,7 +80,7 @@ pub(super) fn statement(runs: &[Diagnosis], change: &Change) -> String {
         let spread = change.spread_ms.filter(|_| change.factor >= SMALLEST_FACTOR);
         let why = match spread {
             Some(spread) => format!("steps vary by ±{} within a run", milliseconds(spread)),
-            None => "the medians are within 0.5%".to_owned(),
+            None => "they are within 0.5% of each other".to_owned(),
         };
         let other = other_work(runs).unwrap_or_default();
         let difference = change.after_ms - change.before_ms;
@@ -135,17 +135,47 @@ const OTHER_COMPUTE: f64 = 1.25;
 /// The same program runs about as many kernels per step, within this share.
 const SAME_KERNELS: f64 = 0.1;
 
+/// Two runs of one program have kernels with the same names, for at least this share of the time of one of them.
+const SAME_NAMES: f64 = 0.5;
+/// And not this many times as many.
+const MANY_MORE: f64 = 2.0;
+
 fn kernel_names(run: &Diagnosis) -> BTreeSet<&str> {
     run.kernel_totals.iter().map(|kernel| kernel.name.as_str()).collect()
+}
+
+/// A sentence, if most kernels of one run have no counterpart in the other, and their number differs much.
+fn other_program([first, last]: [&Diagnosis; 2]) -> Option<String> {
+    let (before, after) = (kernel_names(first), kernel_names(last));
+    if before.is_empty() || after.is_empty() {
+        return None;
+    }
+    if before.is_disjoint(&after) {
+        return Some(" These look like different programs: they have no kernel in common.".to_owned());
+    }
+    let shared = |run: &Diagnosis, other: &BTreeSet<&str>| {
+        let sum = |is_counted: &dyn Fn(&str) -> bool| -> f64 {
+            run.kernel_totals.iter().filter(|one| is_counted(&one.name)).map(|one| one.ms_per_step).sum()
+        };
+        sum(&|name| other.contains(name)) / sum(&|_| true).max(f64::MIN_POSITIVE)
+    };
+    let is_alike = shared(first, &after) >= SAME_NAMES || shared(last, &before) >= SAME_NAMES;
+    let (a, b) = (FigureId::Kernels.of(first)?, FigureId::Kernels.of(last)?);
+    (!is_alike && (a > MANY_MORE * b || b > MANY_MORE * a)).then(|| {
+        format!(
+            " Are these the same program? They run {} and {} kernels per step, and mostly different ones.",
+            count(a.round() as u64),
+            count(b.round() as u64)
+        )
+    })
 }
 
 /// A sentence, if the runs look like different programs, or like the same program with batches of different sizes: then a step
 /// is not the same work.
 fn other_work(runs: &[Diagnosis]) -> Option<String> {
     let (first, last) = (runs.first()?, runs.last()?);
-    let (before, after) = (kernel_names(first), kernel_names(last));
-    if !before.is_empty() && !after.is_empty() && before.is_disjoint(&after) {
-        return Some(" These look like different programs: they have no kernel in common.".to_owned());
+    if let Some(sentence) = other_program([first, last]) {
+        return Some(sentence);
     }
     let ratio = |figure: FigureId| Some(figure.of(last)? / figure.of(first).filter(|value| *value > 0.0)?);
     let (bytes, compute) = (ratio(FigureId::H2dMb)?, ratio(FigureId::ComputeMs)?);

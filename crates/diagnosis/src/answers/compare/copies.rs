@@ -25,7 +25,8 @@ pub(super) fn figures(runs: &[Diagnosis]) -> Vec<Figure> {
         for figure in CopyFigure::ALL {
             let values = runs.iter().map(|run| row.value(figure, run)).collect();
             let name = format!("{}: {}", row.name, figure.label());
-            list.extend(Figure::new(FigureGroup::Copies, name, figure.unit(), values));
+            let of_row = Figure::new(FigureGroup::Copies, name, figure.unit(), values);
+            list.extend(of_row.map(|of_row| Figure { has_moved: row.kinds.len() > 1, ..of_row }));
         }
     }
     list

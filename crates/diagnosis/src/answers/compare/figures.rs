@@ -1,5 +1,6 @@
 //! Which figures does a comparison show, and in which order?
 
+use super::step_ms;
 use super::{Figure, FigureGroup, blocks, copies, kernels, parts};
 use crate::answers::diagnosis::Diagnosis;
 use crate::figures::{FigureId, FigureUnit};
@@ -34,7 +35,9 @@ const OTHER_FIGURES: [FigureId; 11] = [
 ];
 
 pub(super) fn figures(runs: &[Diagnosis]) -> Vec<Figure> {
-    let mut list = catalog_figures(FigureGroup::Step, &[FigureId::AnalyzedStepP50], runs);
+    let steps = runs.iter().map(step_ms).collect();
+    let mut list: Vec<Figure> =
+        Figure::of_time(FigureGroup::Step, FigureId::SpanMs.label().to_owned(), steps).into_iter().collect();
     list.extend(parts::figures(runs));
     list.extend(copies::figures(runs));
     list.extend(catalog_figures(FigureGroup::Copies, &COPY_FIGURES, runs));

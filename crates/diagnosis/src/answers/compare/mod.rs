@@ -89,6 +89,9 @@ pub struct Figure {
     pub delta: f64,
     /// `null` if the first is zero.
     pub delta_pct: Option<f64>,
+    /// Whether these copies use another kind of memory in the last run: a change, even if no figure changes.
+    #[serde(skip)]
+    pub has_moved: bool,
 }
 
 impl Figure {
@@ -99,7 +102,7 @@ impl Figure {
             return None;
         }
         let delta_pct = (first != 0.0).then(|| 100.0 * (last / first - 1.0));
-        Some(Self { name, group, unit, values, delta: last - first, delta_pct })
+        Some(Self { name, group, unit, values, delta: last - first, delta_pct, has_moved: false })
     }
 
     /// Milliseconds per step.
@@ -188,8 +191,11 @@ fn label(labels: Option<&Labels>, index: usize, runs: usize) -> String {
     }
 }
 
+/// What a step takes: the mean, which its parts sum to; without a GPU, the median.
+const STEP: [FigureId; 2] = [FigureId::SpanMs, FigureId::AnalyzedStepP50];
+
 fn step_ms(run: &Diagnosis) -> f64 {
-    FigureId::AnalyzedStepP50.of(run).unwrap_or(0.0)
+    STEP.iter().find_map(|figure| figure.of(run)).unwrap_or(0.0)
 }
 
 fn limitations(runs: &[Diagnosis]) -> Vec<String> {

@@ -1,4 +1,4 @@
-//! Which parts of the step explain its difference? The rows sum to the whole difference, with a row for what they miss.
+//! Which parts of the step explain its difference? The rows sum to the whole difference.
 
 use serde::Serialize;
 
@@ -7,12 +7,6 @@ use crate::answers::diagnosis::Diagnosis;
 use crate::figures::FigureId;
 use crate::quantity::milliseconds;
 use crate::unit::Unit;
-
-/// What the parts do not explain: the step is a median, the parts are means over steps and GPUs.
-const NOT_EXPLAINED: &str = "median vs mean";
-
-/// Less than this many milliseconds is rounding, not a remainder.
-const ROUNDING_MS: f64 = 1e-6;
 
 /// A part of the step in the first and in the last run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -25,12 +19,6 @@ pub struct PartChange {
 
 impl PartChange {
     pub(super) fn statement(&self, unit: Unit) -> String {
-        if self.part == NOT_EXPLAINED {
-            let time = milliseconds((self.after_ms - self.before_ms).abs());
-            return format!(
-                " The largest share, {time} per {unit}, is in no part: the {unit} is a median, and its parts are means."
-            );
-        }
         let (before, after) = (milliseconds(self.before_ms), milliseconds(self.after_ms));
         format!(" Largest change per {unit}: {} {before} → {after}.", self.part)
     }
@@ -41,7 +29,7 @@ pub(super) fn of(run: &Diagnosis) -> impl Iterator<Item = (FigureId, f64)> + '_ 
     FigureId::PARTS.iter().map(|&figure| (figure, figure.of(run).unwrap_or(0.0)))
 }
 
-/// The parts, largest difference first, and then what they do not explain. In each run they sum to its step.
+/// The parts, largest difference first. In each run they sum to its step.
 pub(super) fn figures(runs: &[Diagnosis]) -> Vec<Figure> {
     // Without a GPU the step has no parts, and everything would be unexplained.
     if runs.iter().any(|run| run.devices.is_empty()) {
@@ -53,16 +41,10 @@ pub(super) fn figures(runs: &[Diagnosis]) -> Vec<Figure> {
     };
     let mut list: Vec<Figure> = FigureId::PARTS.iter().filter_map(part).collect();
     list.sort_by(|a, b| b.delta.abs().total_cmp(&a.delta.abs()));
-    let rest: Vec<f64> =
-        runs.iter().map(|run| step_ms(run) - of(run).map(|(_, ms)| ms).sum::<f64>()).collect();
-    if rest.iter().any(|ms| ms.abs() > ROUNDING_MS) {
-        list.extend(Figure::of_time(FigureGroup::Part, NOT_EXPLAINED.to_owned(), rest));
-    }
     list
 }
 
-/// The part that changed most, or what the parts do not explain if that is more. Parts that changed in the other direction
-/// do not explain the difference.
+/// The part that changed most. Parts that changed in the other direction do not explain the difference.
 pub(super) fn largest_change(runs: &[Diagnosis]) -> Option<PartChange> {
     let (first, last) = (runs.first()?, runs.last()?);
     let is_faster = step_ms(last) < step_ms(first);

@@ -215,11 +215,12 @@ fn check(wanted: &Requirement, values: &RunValues<'_>) -> Check {
         return Check { why: Some(why_undecided(wanted, values)), ..check };
     };
     let (value, limit) = (short(outcome.left), short(outcome.right));
+    let of = if check.unit.is_empty() { String::new() } else { format!(" {}", check.unit) };
     Check {
         passed: outcome.is_met,
         value: Some(outcome.left),
         limit: Some(outcome.right),
-        why: (!outcome.is_met).then(|| format!("{value} is not {} {limit}", wanted.operator())),
+        why: (!outcome.is_met).then(|| format!("{value}{of} is not {} {limit}{of}", wanted.operator())),
         ..check
     }
 }

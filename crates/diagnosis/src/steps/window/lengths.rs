@@ -19,6 +19,8 @@ pub(super) struct Lengths {
     pub(super) work_ends: Vec<Timestamp>,
     /// From here on, copies of the last step run alone.
     pub(super) drain: Option<Timestamp>,
+    /// What is left out before the first step.
+    pub(super) fill: Nanos,
 }
 
 impl Lengths {
@@ -30,7 +32,9 @@ impl Lengths {
         if drains {
             leave_out_drain(begin, work, &mut ends);
         }
-        let mut start = from.unwrap_or_else(|| first_start(begin, work, &ends));
+        let first = first_start(begin, work);
+        let fill = if from.is_some() { Nanos::ZERO } else { fill(begin, work, first, &ends) };
+        let mut start = from.unwrap_or(first + fill);
         let mut steps: Vec<Interval> = Vec::with_capacity(ends.len());
         for end in ends {
             steps.push(Interval::new(start, end.max(start)));
@@ -41,7 +45,7 @@ impl Lengths {
         };
         let work_ends = steps.iter().zip(&work.hulls).map(ended).collect();
         let drain = steps.last().filter(|_| drains).map(|last| last.end);
-        Self { steps, work_ends, drain }
+        Self { steps, work_ends, drain, fill }
     }
 }
 
@@ -84,20 +88,22 @@ fn leave_out_drain(begin: &Beginnings, work: &Work, ends: &mut [Timestamp]) {
 }
 
 /// When the first step begins.
-fn first_start(begin: &Beginnings, work: &Work, ends: &[Timestamp]) -> Timestamp {
+fn first_start(begin: &Beginnings, work: &Work) -> Timestamp {
     let (began, several) = (begin.starts[0], begin.starts.len() > 1);
-    let Some(hull) = work.hulls[0] else { return began };
     // Work queued before the first step may still be running when it begins.
-    if begin.marked_by.is_none() || several && work.first_was_queued {
-        return hull.start.max(began);
+    let was_queued = begin.marked_by.is_none() || several && work.first_was_queued;
+    work.hulls[0].filter(|_| was_queued).map_or(began, |hull| hull.start.max(began))
+}
+
+/// How much longer than usual an idle GPU waits for the first work: later steps are launched ahead.
+fn fill(begin: &Beginnings, work: &Work, first: Timestamp, ends: &[Timestamp]) -> Nanos {
+    let Some(hull) = work.hulls[0].filter(|_| begin.starts.len() >= FEWEST) else { return Nanos::ZERO };
+    if work.before > 0 || work.without_launch.iter().any(|work| work.start < hull.start) {
+        return Nanos::ZERO;
     }
-    if begin.starts.len() < FEWEST || hull.start <= began {
-        return began;
-    }
-    // The GPU waits for the work of each step to be launched; longer for the first one, if later ones are launched ahead.
     let waits = work.hulls[1..].iter().zip(ends);
     let usual = middle(waits.filter_map(|(hull, before)| Some(hull.as_ref()?.start - *before)));
-    began.max(hull.start + Nanos::new(-usual.get().max(0)))
+    (hull.start - first - usual.max(Nanos::ZERO)).max(Nanos::ZERO)
 }
 
 /// The median; nothing if there is none.

@@ -93,6 +93,8 @@ pub(crate) struct Window {
     pub(crate) work_ends: Vec<Timestamp>,
     /// From here on, copies of the last step run without the kernels of a next step beside them.
     pub(crate) drain: Option<Timestamp>,
+    /// What is left out before the first step: the GPU waited for its launches, and not for those of later steps.
+    fill: Nanos,
     /// The number of each step: the one in its annotation, or its index.
     pub(crate) numbers: Vec<u64>,
     /// When each step starts on the host.
@@ -177,7 +179,7 @@ impl Window {
         let mut work = work_of_steps(trace, host, &begin.starts, begin.until);
         begin.drop_unrecorded(&work, trace.stats().is_complete());
         begin.drop_launched_ahead(&work);
-        let Lengths { mut steps, work_ends, mut drain } = Lengths::of(&begin, &work, from);
+        let Lengths { mut steps, work_ends, mut drain, fill } = Lengths::of(&begin, &work, from);
         let placed = place(&work.without_launch, &steps, &mut work.step_of_work);
         let counts = StepCounts::of(&begin, &work, &placed, steps.len());
         if begin.is_last_cut() {
@@ -189,6 +191,7 @@ impl Window {
             steps,
             work_ends,
             drain,
+            fill,
             ends: begin.host_ends(),
             period: (begin.found == StepsFound::Period).then(|| begin.clone()),
             starts: begin.starts,
@@ -319,7 +322,8 @@ impl Window {
     /// Steps at the beginning that are much longer than those after them: caches fill, kernels are loaded and
     /// compiled.
     pub(crate) fn warm_up(&self) -> usize {
-        let lengths: Vec<f64> = self.steps.iter().map(|step| step.length().as_millis()).collect();
+        let mut lengths: Vec<f64> = self.steps.iter().map(|step| step.length().as_millis()).collect();
+        lengths.iter_mut().take(1).for_each(|first| *first += self.fill.as_millis());
         // At most a quarter: a run that is slow for longer is not warming up.
         let most = lengths.len() / 4;
         let Some(usual) = median(lengths[most..].iter().copied()) else { return 0 };

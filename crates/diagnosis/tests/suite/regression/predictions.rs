@@ -115,10 +115,28 @@ fn fresh_pages_cost_less_without_the_profiler() {
     assert!(own.low < least && own.high > most, "{own:?}: nobody knows how much of it is the profiler's");
 }
 
-/// Launches, a gather and a copy take about as long as each other: it was launch-bound, by 10%.
+/// Launches take about as long as kernels: it was launch-bound, by 11%.
 #[test]
 fn a_step_that_gains_little_from_the_host_alone_is_mixed() {
-    assert_eq!(diagnosed("embedding-gather_3-pinned").verdict.bound, Bound::Mixed);
+    assert_eq!(diagnosed("serving-adapters_10-loop_pinned").verdict.bound, Bound::Mixed);
+}
+
+/// The GPU waits for the first graph to be launched; the later ones are launched ahead. The step was 13% too long.
+#[test]
+fn a_wait_that_only_the_first_step_has_is_not_in_the_step() {
+    for run in ["launch-decode_7-graph", "launch-decode_9-graph"] {
+        let (step, (_, most)) = (diagnosed(run).step_ms().unwrap(), walls(run));
+        assert!(step < 1.05 * most, "{run}: {step:.2} ms");
+    }
+}
+
+/// State is saved beside the next step's kernels, and after the last step beside none. The step was 20% too long.
+#[test]
+fn copies_that_run_alone_after_the_last_step_are_not_in_the_step() {
+    for run in ["checkpoint-state_9-pinned_async", "checkpoint-state_10-pinned_async"] {
+        let (_, off) = estimate(run);
+        assert!(off.abs() < 0.05, "{run}: {off:.2}");
+    }
 }
 
 /// A step without the profiler, in milliseconds, and how far it is outside of the walls as a share.
@@ -200,7 +218,8 @@ fn small_pinned_copies_at_two_thirds_of_the_rate_are_a_finding() {
 /// The loader's thread was thought to receive batches beside the training thread, but both need the interpreter: 5.9 and 4.1 ms.
 #[test]
 fn a_loaders_thread_that_pins_does_not_hide_the_receipt_of_batches() {
-    assert_inside("loader-w2-pageable", &["loader=pin"], "loader-w2-pinned");
+    let (of_two, (least, _)) = (predicted("loader-w2-pageable", &["loader=pin"]), walls("loader-w2-pinned"));
+    assert!(of_two.high_ms > 0.98 * least, "{:.2} ms", of_two.high_ms);
     assert_inside("loader-w8-pageable", &["loader=pin"], "loader-w8-pinned");
     assert_inside("loader-w5_8-pageable", &["loader=pin"], "loader-w5_8-pinned");
 }

@@ -46,7 +46,10 @@ fn body(context: &Context<'_>) -> Result<Option<String>, RenderError> {
         number: context.number,
         cards: cards.collect(),
         nothing: text::nothing_to_fix(diagnosis),
-        then: text::follow_ups(diagnosis),
+        then: text::follow_ups(diagnosis)
+            .iter()
+            .map(|fix| format!("{}  [explain: {}]", fix.text, fix.id))
+            .collect(),
     };
     Ok(Some(view.render()?))
 }
