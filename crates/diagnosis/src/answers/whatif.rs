@@ -1,6 +1,6 @@
 //! How long would this run take with a change? Replays the steady steps of a trace with changes.
 
-use busbound_cause::{HostUse, Model};
+use busbound_cause::Model;
 use busbound_machine::Machine;
 use busbound_trace::{Direction, Timestamp, Trace};
 use busbound_whatif::replay::{
@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use crate::activity::copies::Copy;
 use crate::analysis::attribution::attribution;
+use crate::analysis::cpu_optimizer::CpuOptimizer;
 use crate::analysis::facts::Facts;
 use crate::analysis::replay;
 use crate::analysis::unprofiled::is_worth_saying;
@@ -376,9 +377,10 @@ fn candidates(facts: &Facts<'_>) -> Vec<Vec<Change>> {
             }
         }
     }
-    if facts.host_work().iter().any(|work| work.what == HostUse::Optimizer) {
-        all.push(vec![Optimizer::Overlap.into()]);
-        all.push(vec![Optimizer::Gpu.into()]);
+    if let Some(optimizer) = CpuOptimizer::of(facts) {
+        let offered =
+            [(Optimizer::Overlap, !optimizer.is_overlapped), (Optimizer::Gpu, optimizer.on_gpu.is_some())];
+        all.extend(offered.into_iter().filter(|(_, is)| *is).map(|(change, _)| vec![change.into()]));
     }
     if pageable {
         all.push(vec![Stage.into()]);
