@@ -6,9 +6,9 @@ use busbound_trace::{Direction, Interval, MemoryKind, Nanos};
 use busbound_whatif::replay::Stream;
 use serde_json::json;
 
-use super::common::frameworks::{Framework, Hooks};
+use super::common::frameworks::{FSDP_CODE, FSDP_PREFETCH_CODE, Framework, Hooks};
 use super::common::host_idle::WORTH_IT;
-use super::common::prefetch::{FSDP_PREFETCH_CODE, OFFLOAD_CODE};
+use super::common::prefetch::OFFLOAD_CODE;
 use super::common::{Candidate, Document, Draft, Effort, Fix, Rule};
 use crate::activity::copies::Copy;
 use crate::analysis::facts::Facts;
@@ -40,7 +40,7 @@ pub(super) static RULE: Rule = Rule {
               with `dispatch_model`. diffusers: `enable_group_offload` at leaf level with `use_stream` and `record_stream`. \
               FSDP2: `CPUOffloadPolicy(pin_memory=True)`, and prefetch the next module. On one GPU, \
               `busbound.offload(model, gpu_memory=…)` instead of the hooks streams the weights; `--apply stream` predicts it.",
-        code: &[CODE_ACCELERATE, CODE_DISPATCH, CODE_DIFFUSERS, CODE_FSDP, FSDP_PREFETCH_CODE, OFFLOAD_CODE],
+        code: &[CODE_ACCELERATE, CODE_DISPATCH, CODE_DIFFUSERS, FSDP_CODE, FSDP_PREFETCH_CODE, OFFLOAD_CODE],
         assumes: "The version of the framework has this setting.",
     },
 };
@@ -60,14 +60,6 @@ dispatch_model(model, device_map, state_dict=pinned)";
 const CODE_DIFFUSERS: &str = "\
 pipe.transformer.enable_group_offload(onload_device=torch.device(\"cuda\"), offload_device=torch.device(\"cpu\"),
                                       offload_type=\"leaf_level\", use_stream=True, record_stream=True)";
-
-const CODE_FSDP: &str = "\
-policy = CPUOffloadPolicy(pin_memory=True)
-for block in model.blocks:
-    fully_shard(block, offload_policy=policy)
-fully_shard(model, offload_policy=policy)
-for block, following in zip(model.blocks, model.blocks[1:]):
-    block.set_modules_to_forward_prefetch([following])";
 
 fn fix(framework: Framework, is_pinned: bool) -> Fix {
     match (framework, is_pinned) {
@@ -100,7 +92,7 @@ fn fix(framework: Framework, is_pinned: bool) -> Fix {
             "Use CPUOffloadPolicy(pin_memory=True), and prefetch the next module with set_modules_to_forward_prefetch.",
         )
         .doing("pinning and prefetching offloaded modules")
-        .code(CODE_FSDP)
+        .code(FSDP_CODE)
         .settings([fsdp_policy("CPUOffloadPolicy(pin_memory=True)")])
         .setting(Target::Fsdp2, "set_modules_to_forward_prefetch", 1_u32),
     }

@@ -5,6 +5,29 @@ use busbound_trace::{Call, Event, EventKind, Interval, IntervalSet, Timestamp, T
 use crate::activity::copies::Copy;
 use crate::analysis::facts::Facts;
 
+macro_rules! fsdp_pin {
+    () => {
+        "\
+policy = CPUOffloadPolicy(pin_memory=True)
+for block in model.blocks:
+    fully_shard(block, offload_policy=policy)
+fully_shard(model, offload_policy=policy)"
+    };
+}
+
+macro_rules! fsdp_prefetch {
+    () => {
+        "\
+for block, following in zip(model.blocks, model.blocks[1:]):
+    block.set_modules_to_forward_prefetch([following])"
+    };
+}
+
+/// FSDP2 allocates and copies the buffers of offloaded modules itself.
+pub(in crate::findings) const FSDP_PIN_CODE: &str = fsdp_pin!();
+pub(in crate::findings) const FSDP_PREFETCH_CODE: &str = fsdp_prefetch!();
+pub(in crate::findings) const FSDP_CODE: &str = concat!(fsdp_pin!(), "\n", fsdp_prefetch!());
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::findings) enum Framework {
     Accelerate,
@@ -72,13 +95,22 @@ impl Hooks {
         (!times.is_empty()).then_some(Self { framework: Framework::Accelerate, times, inferred: true })
     }
 
-    /// Whether the hooks issue most of the bytes of these copies.
-    pub(in crate::findings) fn issue(&self, copies: &[&Copy<'_>]) -> bool {
-        let bytes = |copies: &mut dyn Iterator<Item = &&Copy<'_>>| {
-            copies.filter_map(|copy| copy.bytes()).sum::<u64>()
-        };
+    /// The framework whose recorded hooks issue most of the bytes of these copies.
+    pub(in crate::findings) fn issuing(facts: &Facts<'_>, copies: &[&Copy<'_>]) -> Option<Framework> {
+        let mut recorded =
+            Framework::ALL.into_iter().filter_map(|framework| Self::recorded(facts, framework));
+        recorded.find(|hooks| hooks.issue_most_of(copies)).map(|hooks| hooks.framework)
+    }
+
+    fn issue_most_of(&self, copies: &[&Copy<'_>]) -> bool {
         let is_own = |copy: &Copy<'_>| copy.call.is_some_and(|call| self.times.covers(call.start()));
-        2 * bytes(&mut copies.iter().filter(|copy| is_own(copy))) > bytes(&mut copies.iter())
+        let (mut own, mut all) = (0u64, 0u64);
+        for copy in copies {
+            let bytes = copy.bytes().unwrap_or(0);
+            all = all.saturating_add(bytes);
+            own = own.saturating_add(if is_own(copy) { bytes } else { 0 });
+        }
+        own > all / 2
     }
 }
 

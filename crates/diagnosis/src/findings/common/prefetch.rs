@@ -26,11 +26,6 @@ for i, layer in enumerate(layers):
     x = layer(x, buffers[i % 2])
     used[i].record()";
 
-/// FSDP2 copies its offloaded modules itself.
-pub(in crate::findings) const FSDP_PREFETCH_CODE: &str = "\
-for block, following in zip(model.blocks, model.blocks[1:]):
-    block.set_modules_to_forward_prefetch([following])";
-
 /// The weights of a PyTorch model, streamed without other changes to the program.
 pub(in crate::findings) const OFFLOAD_CODE: &str = "\
 run = busbound.offload(model, gpu_memory=\"8GB\")    # streams what does not fit, at the rate of the link
