@@ -22,6 +22,7 @@ pub(crate) mod layer_waits;
 mod of_each;
 pub(crate) mod phases;
 pub(crate) mod replay;
+pub(crate) mod returned;
 pub(crate) mod stages;
 pub(crate) mod start_up;
 pub(crate) mod throughput;

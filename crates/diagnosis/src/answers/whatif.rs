@@ -14,6 +14,7 @@ use crate::analysis::attribution::attribution;
 use crate::analysis::cpu_optimizer::CpuOptimizer;
 use crate::analysis::facts::Facts;
 use crate::analysis::replay;
+use crate::analysis::returned::Returned;
 use crate::analysis::unprofiled::is_worth_saying;
 use crate::answers::survey::withheld::why_incomplete;
 use crate::answers::survey::{Source, survey};
@@ -357,6 +358,7 @@ fn candidates(facts: &Facts<'_>) -> Vec<Vec<Change>> {
     if pageable {
         bases.push(vec![if are_batches { LoaderPin.into() } else { Pin.into() }]);
     }
+    let comes_back = Returned::of(facts).is_some();
     for base in &bases {
         let mut add = |more: &[Change]| all.push(base.iter().cloned().chain(more.iter().cloned()).collect());
         add(&[]);
@@ -368,7 +370,9 @@ fn candidates(facts: &Facts<'_>) -> Vec<Vec<Change>> {
         add(&[Coalesce.into()]);
         add(&[NoSync.into(), Prefetch(1).into()]);
         add(&[CudaGraph.into()]);
-        add(&[Keep.into()]);
+        if comes_back {
+            add(&[Keep.into()]);
+        }
         if fetches >= BATCHES {
             add(&[Resident(0.5).into()]);
             add(&[Resident(0.5).into(), Prefetch(1).into()]);
