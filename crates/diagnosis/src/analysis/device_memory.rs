@@ -30,3 +30,16 @@ impl DeviceMemory {
         bytes as f64 <= USABLE * free as f64
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::DeviceMemory;
+
+    #[test]
+    fn more_data_needs_free_memory() {
+        let full = DeviceMemory { total: 1000, reserved: Some(800) };
+        assert!(full.has_room_for(180) && !full.has_room_for(181));
+        let unknown = DeviceMemory { total: 1000, reserved: None };
+        assert!(unknown.has_room_for(900) && !unknown.has_room_for(901));
+    }
+}
