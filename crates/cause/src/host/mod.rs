@@ -83,7 +83,7 @@ pub struct ThreadTimes {
     pub worked: IntervalSet,
     /// Long stretches without a call that launches, copies or waits.
     pub without_calls: IntervalSet,
-    /// Around the work of an optimizer.
+    /// Around the work of an optimizer on the CPU.
     pub optimizer: IntervalSet,
     /// `synchronizing`, `copying`, `input` and `without_calls`: outside of these, short host work is launching.
     not_launching: IntervalSet,
@@ -197,7 +197,7 @@ impl<'a> Host<'a> {
             if self.names.compilations[name] {
                 compilations.push(interval);
             }
-            if self.names.optimizers[name] {
+            if self.names.optimizers[name] && self.updates_on_cpu(&track, interval) {
                 times.optimizer.push(interval);
             }
             let call = self.call_kind(&event);

@@ -1,6 +1,8 @@
 //! What did the host spend its time on while the device waited for it?
 
-use busbound_trace::{Call, Event, EventId, Interval, IntervalCursor, IntervalSet, TrackId};
+use busbound_trace::{
+    Call, Event, EventId, EventKind, Interval, IntervalCursor, IntervalSet, Nanos, Track, TrackId,
+};
 use serde::{Deserialize, Serialize};
 
 use super::{Host, HostActivity, HostSegment};
@@ -111,7 +113,33 @@ pub(super) fn is_optimizer(name: &str) -> bool {
     name.starts_with("Optimizer.")
 }
 
+fn time_without_launches(operator: Option<(Interval, bool)>) -> Nanos {
+    operator.filter(|(_, launches)| !launches).map_or(Nanos::ZERO, |(operator, _)| operator.length())
+}
+
 impl Host<'_> {
+    /// Whether an optimizer does its work on the CPU: it launches no kernels, or operators that launch none take most of its
+    /// time (it may scale gradients on the device first).
+    pub(super) fn updates_on_cpu(&self, track: &Track<'_>, optimizer: Interval) -> bool {
+        let (mut launches, mut on_cpu) = (false, Nanos::ZERO);
+        // The outermost operator so far, and whether it launches.
+        let mut outermost: Option<(Interval, bool)> = None;
+        for event in track.events_between(optimizer.start, optimizer.end) {
+            let is_outside = outermost.is_none_or(|(operator, _)| event.start() >= operator.end);
+            if self.call_kind(&event) == Call::Launch {
+                launches = true;
+                outermost = outermost.map(|(operator, so_far)| (operator, so_far || !is_outside));
+            } else if event.kind() == EventKind::Operator
+                && is_outside
+                && !self.names.optimizers[event.name_id().index()]
+            {
+                on_cpu += time_without_launches(outermost.replace((event.interval(), false)));
+            }
+        }
+        on_cpu += time_without_launches(outermost);
+        !launches || on_cpu.get() * 2 > optimizer.length().get()
+    }
+
     /// What a thread spent a window on. Short host work between two launches counts as launching.
     pub fn uses(&self, thread: TrackId, window: Interval) -> Vec<UsedTime> {
         if self.is_launching(thread, window) {

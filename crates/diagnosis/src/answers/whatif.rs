@@ -1,6 +1,6 @@
 //! How long would this run take with a change? Replays the steady steps of a trace with changes.
 
-use busbound_cause::{HostUse, Model};
+use busbound_cause::Model;
 use busbound_machine::Machine;
 use busbound_trace::{Direction, Timestamp, Trace};
 use busbound_whatif::replay::{
@@ -11,8 +11,10 @@ use serde::Serialize;
 
 use crate::activity::copies::Copy;
 use crate::analysis::attribution::attribution;
+use crate::analysis::cpu_optimizer::CpuOptimizer;
 use crate::analysis::facts::Facts;
 use crate::analysis::replay;
+use crate::analysis::returned::Returned;
 use crate::analysis::unprofiled::is_worth_saying;
 use crate::answers::survey::withheld::why_incomplete;
 use crate::answers::survey::{Source, survey};
@@ -356,6 +358,7 @@ fn candidates(facts: &Facts<'_>) -> Vec<Vec<Change>> {
     if pageable {
         bases.push(vec![if are_batches { LoaderPin.into() } else { Pin.into() }]);
     }
+    let comes_back = Returned::of(facts).is_some();
     for base in &bases {
         let mut add = |more: &[Change]| all.push(base.iter().cloned().chain(more.iter().cloned()).collect());
         add(&[]);
@@ -367,7 +370,9 @@ fn candidates(facts: &Facts<'_>) -> Vec<Vec<Change>> {
         add(&[Coalesce.into()]);
         add(&[NoSync.into(), Prefetch(1).into()]);
         add(&[CudaGraph.into()]);
-        add(&[Keep.into()]);
+        if comes_back {
+            add(&[Keep.into()]);
+        }
         if fetches >= BATCHES {
             add(&[Resident(0.5).into()]);
             add(&[Resident(0.5).into(), Prefetch(1).into()]);
@@ -376,9 +381,10 @@ fn candidates(facts: &Facts<'_>) -> Vec<Vec<Change>> {
             }
         }
     }
-    if facts.host_work().iter().any(|work| work.what == HostUse::Optimizer) {
-        all.push(vec![Optimizer::Overlap.into()]);
-        all.push(vec![Optimizer::Gpu.into()]);
+    if let Some(optimizer) = CpuOptimizer::of(facts) {
+        let offered =
+            [(Optimizer::Overlap, !optimizer.is_overlapped), (Optimizer::Gpu, optimizer.on_gpu.is_some())];
+        all.extend(offered.into_iter().filter(|(_, is)| *is).map(|(change, _)| vec![change.into()]));
     }
     if pageable {
         all.push(vec![Stage.into()]);

@@ -2,6 +2,7 @@
 
 use busbound_cause::Resource;
 use busbound_trace::Direction;
+use busbound_whatif::replay::Prefetch;
 use serde_json::json;
 
 use super::common::copies::times_of;
@@ -66,6 +67,17 @@ impl<'f, 'a> Demand<'f, 'a> {
     }
 }
 
+/// Share of the step. A smaller gain is none.
+const NO_GAIN: f64 = 0.01;
+
+/// Whether the copies still share a stream with kernels or block the host, and the step is shorter without that.
+fn gains_from_prefetch(facts: &Facts<'_>) -> bool {
+    facts.replay().is_some_and(|replay| {
+        let predicted = replay.predict(&[Prefetch(1).into()]);
+        predicted.applies && predicted.step_ms < (1.0 - NO_GAIN) * replay.step_ms()
+    })
+}
+
 fn check(facts: &Facts<'_>) -> Option<Draft> {
     let Demand { inbound, needed, compute, exposed, moved } = Demand::of(facts)?;
     let (steps, per) = (facts.steps(), facts.unit().per());
@@ -96,11 +108,16 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
             high: beyond.min(exposed) / steps,
         },
         fix: Fix::new(format!(
-            "Keep {:.0}% of the copied data on the GPU, or send it in a smaller dtype. A deeper prefetch does not help.",
-            100.0 * resident
+            "Keep {:.0}% of the copied data on the GPU, or send it in a smaller dtype.{}",
+            100.0 * resident,
+            if gains_from_prefetch(facts) { "" } else { " A deeper prefetch does not help." }
         ))
         .doing(format!("keeping {:.0}% of the copied data on the GPU", 100.0 * resident))
-        .settings(prefetching(Offloading { depth: 2, resident: resident.clamp(0.0, 1.0), layer_bytes: None })),
+        .settings(prefetching(Offloading {
+            depth: 2,
+            resident: resident.clamp(0.0, 1.0),
+            layer_bytes: None,
+        })),
         at: times_of(&inbound),
     })
 }

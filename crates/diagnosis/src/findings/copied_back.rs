@@ -1,18 +1,15 @@
 //! Do the bytes that go up come down again in each step?
 
-use std::collections::BTreeMap;
-
 use busbound_cause::Resource;
-use busbound_trace::{Direction, Timestamp};
 use busbound_whatif::replay::Keep;
 use serde_json::json;
 
-use super::common::copies::{bytes_moved, times_of, total_ms};
+use super::common::copies::{times_of, total_ms};
 use super::common::{Candidate, Document, Draft, Effort, Fix, Rule};
-use crate::activity::copies::Copy;
 use crate::activity::gaps::{call_times, idle_inside_ms};
 use crate::analysis::bounds::Asked;
 use crate::analysis::facts::Facts;
+use crate::analysis::returned::Returned;
 use crate::quantity::{bytes, milliseconds, plural};
 use crate::saving::Saving;
 
@@ -49,46 +46,8 @@ x = layer(x)
 for p in layer.parameters():
     p.data = kept[p]    # not layer.to(\"cpu\"): the host still has the weights";
 
-const SMALLEST: u64 = 64 << 10;
-/// Share of the bytes that must be in pairs.
-const PAIRED: f64 = 0.95;
-
-/// The bytes of copies in direction `second` that follow a copy of the same size in the other direction in the same step.
-fn paired_bytes(facts: &Facts<'_>, copies: &[&Copy<'_>], second: Direction) -> u64 {
-    // Per step and size: when the copies of the other direction that have no partner yet ended.
-    let mut waiting: BTreeMap<(Option<usize>, u64), Vec<Timestamp>> = BTreeMap::new();
-    let mut paired = 0u64;
-    for copy in copies {
-        let size = copy.bytes().unwrap_or(0);
-        let open = waiting.entry((facts.window.step_of_work(&copy.event), size)).or_default();
-        if copy.transfer.direction != second {
-            open.push(copy.event.end());
-        } else if open.first().is_some_and(|ended| *ended <= copy.event.start()) {
-            open.remove(0);
-            paired = paired.saturating_add(size);
-        }
-    }
-    paired
-}
-
 fn check(facts: &Facts<'_>) -> Option<Draft> {
-    // Without steps, a copy down may belong to a later use than the copy up.
-    if facts.window.steps.is_empty() {
-        return None;
-    }
-    let mut copies: Vec<&Copy<'_>> = facts
-        .issued_copies()
-        .filter(|copy| copy.is_on_bus() && copy.bytes().is_some_and(|bytes| bytes >= SMALLEST))
-        .collect();
-    copies.sort_by_key(|copy| (copy.event.start(), copy.event.id()));
-    let (up, down) =
-        (bytes_moved(&copies, Direction::HostToDevice), bytes_moved(&copies, Direction::DeviceToHost));
-    let returned = paired_bytes(facts, &copies, Direction::DeviceToHost);
-    let fetched = paired_bytes(facts, &copies, Direction::HostToDevice);
-    if down == 0 || (returned as f64) < PAIRED * up.max(down) as f64 || fetched >= returned {
-        return None;
-    }
-    copies.retain(|copy| copy.transfer.direction == Direction::DeviceToHost);
+    let Returned { up, down, share, copies } = Returned::of(facts)?;
     let exposed = facts.exposed_ms(copies.iter().copied());
     // A copy to pageable memory takes most of its time on the host, after its bytes have crossed the bus.
     let staging = idle_inside_ms(&facts.gaps, &call_times(copies.iter().filter_map(|copy| copy.call)));
@@ -112,7 +71,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
         evidence: json!({
             "h2d_bytes_per_step": up as f64 / steps,
             "d2h_bytes_per_step": down as f64 / steps,
-            "returned_share": returned as f64 / up.max(down) as f64,
+            "returned_share": share,
             "d2h_copies_per_step": copies.len() as f64 / steps,
             "d2h_ms_per_step": total_ms(&copies) / steps,
             "exposed_ms_per_step": exposed / steps,

@@ -5,6 +5,7 @@ use busbound_trace::Direction;
 use busbound_whatif::replay::{LoaderPin, Pin, Stage};
 
 use super::common::copies::times_of;
+use super::common::frameworks::FSDP_PIN_CODE;
 use super::common::pageable::{self, Buffers, Staged, is_asynchronous_in_name_only, pageable};
 use super::common::{Candidate, Document, Draft, Effort, Fix, Rule};
 use crate::analysis::facts::Facts;
@@ -27,8 +28,9 @@ pub(super) static RULE: Rule = Rule {
         computed: "Evidence: copies of 64 KiB or more from pageable memory take at least 1% of the time. Saving: the trace \
                    replayed with `pin`. If that is not possible, a bound: their time beyond the link's pinned rate for \
                    their sizes, limited to exposed time.",
-        fix: "Pin the host buffers once and reuse them. `DataLoader(pin_memory=True)` does so for batches.",
-        code: &[pageable::PIN_CODE, pageable::LOADER_CODE],
+        fix: "Pin the host buffers once and reuse them. `DataLoader(pin_memory=True)` does so for batches, \
+              and `CPUOffloadPolicy(pin_memory=True)` for the weights that FSDP2 offloads.",
+        code: &[pageable::PIN_CODE, pageable::LOADER_CODE, FSDP_PIN_CODE],
         assumes: "The same buffer is copied many times. Pinning memory for a single copy costs more than it saves.",
     },
 };
@@ -38,7 +40,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
         .filter(|copy| !is_asynchronous_in_name_only(facts, copy))
         .collect();
     let staged = Staged::of(facts, &copies)?;
-    let buffers = Buffers::of(facts);
+    let buffers = Buffers::of(facts, &copies);
     let fix = Fix::new(buffers.pin()).code(buffers.code());
     Some(Draft {
         title: None,
@@ -49,7 +51,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
             Buffers::Loader => {
                 fix.setting(Target::DataLoader, "pin_memory", true).replayed_as(vec![LoaderPin.into()])
             }
-            Buffers::Own => fix.settings(pinned()),
+            Buffers::Fsdp | Buffers::Own => fix.settings(pinned()),
         },
         at: times_of(&copies),
     })

@@ -5,7 +5,8 @@ use busbound_trace::Direction;
 use busbound_whatif::replay::{Pin, Stage};
 
 use super::common::copies::times_of;
-use super::common::pageable::{self, Staged, pageable};
+use super::common::frameworks::FSDP_PIN_CODE;
+use super::common::pageable::{self, Buffers, Staged, pageable};
 use super::common::{Candidate, Document, Draft, Effort, Fix, Rule};
 use crate::analysis::facts::Facts;
 use crate::findings::FindingId;
@@ -26,7 +27,7 @@ pub(super) static RULE: Rule = Rule {
         computed: "As for `pageable_copies`, in the D2H direction. Not reported if `page_faults` is reported.",
         fix: "Create a pinned buffer once. Copy into it with `non_blocking=True`, and wait for an event before reading \
               it.",
-        code: &[CODE],
+        code: &[CODE, FSDP_PIN_CODE],
         assumes: "The same buffer receives results many times, and the host has other work until it reads them.",
     },
 };
@@ -47,10 +48,13 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
         saves: staged.saving(staged.bound())?,
         seen: staged.seen("to"),
         evidence: staged.evidence(),
-        fix: Fix::new(
-            "Create a buffer once with torch.empty(…, pin_memory=True). Copy into it with non_blocking=True, and wait for an event before reading it.",
-        )
-        .code(CODE),
+        fix: match Buffers::of(facts, &copies) {
+            Buffers::Fsdp => Fix::new(Buffers::Fsdp.pin()).code(Buffers::Fsdp.code()),
+            Buffers::Loader | Buffers::Own => Fix::new(
+                "Create a buffer once with torch.empty(…, pin_memory=True). Copy into it with non_blocking=True, and wait for an event before reading it.",
+            )
+            .code(CODE),
+        },
         at: times_of(&copies),
     })
 }

@@ -2,10 +2,11 @@
 
 use busbound_cause::Resource;
 use busbound_trace::{Direction, MemoryKind};
-use busbound_whatif::replay::Prefetch;
+use busbound_whatif::replay::{Async, Prefetch};
 use serde_json::json;
 
-use super::common::copies::{times_of, total_ms};
+use super::common::copies::{bytes_moved, times_of, total_ms};
+use super::common::frameworks::{FSDP_PREFETCH_CODE, Framework, Hooks};
 use super::common::prefetch::{OFFLOAD_CODE, PREFETCH_CODE};
 use super::common::{Candidate, Document, Draft, Effort, Fix, Rule};
 use crate::activity::copies::Copy;
@@ -28,15 +29,30 @@ pub(super) static RULE: Rule = Rule {
         meaning: "Pinned copies run on a stream that also runs kernels. Work on one stream runs in order, so these copies are \
                   serialized with compute: they never overlap with kernels of that stream, pinned or not.",
         computed: "Evidence: pinned copies of 1 MiB or more on a stream with kernels, exposed for at least half of their own \
-                   time and 3% of the run. Saving: the trace replayed with `prefetch=1`. If that is not possible, a \
+                   time and 3% of the run. Saving: the trace replayed with `prefetch=1`, or with \
+                   `async` if most bytes go to the host. If that is not possible, a \
                    bound: the exposed time that can overlap with compute and with copies in the other direction. The \
                    low end is 40% of it, because a GPU that is always busy clocks down.",
         fix: "Issue copies on a second stream, one layer or batch ahead. Let the compute stream, not the host, wait for an event. \
-              If the copies are the weights of a PyTorch model, `busbound.offload(model, gpu_memory=…)` does this.",
-        code: &[PREFETCH_CODE, OFFLOAD_CODE],
+              If the copies are the weights of a PyTorch model, `busbound.offload(model, gpu_memory=…)` does this. FSDP2 does it \
+              after `set_modules_to_forward_prefetch`. D2H copies go into pinned buffers, and wait for nothing but the result.",
+        code: &[PREFETCH_CODE, OUT_CODE, FSDP_PREFETCH_CODE, OFFLOAD_CODE],
         assumes: "The data to copy is known before it is needed, and the GPU has memory for one more group.",
     },
 };
+
+const OUT_CODE: &str = "\
+out = [torch.empty_like(tensor, device=\"cpu\", pin_memory=True) for tensor in tensors]    # once
+copies, done = torch.cuda.Stream(), torch.cuda.Event()
+copies.wait_stream(torch.cuda.current_stream())
+with torch.cuda.stream(copies):
+    for host, tensor in zip(out, tensors):
+        host.copy_(tensor, non_blocking=True)
+        tensor.record_stream(copies)
+    done.record()
+...                                             # work that does not change them
+torch.cuda.current_stream().wait_event(done)    # before `tensors` change
+done.synchronize()                              # before the host reads `out`";
 
 /// Pinned copies on a stream that also runs kernels.
 fn serialized<'f, 'a>(facts: &'f Facts<'a>) -> Vec<&'f Copy<'a>> {
@@ -63,9 +79,57 @@ fn hidden_at_best(facts: &Facts<'_>, copies: &[&Copy<'_>], exposed: f64) -> f64 
     exposed.min(compute + exposed - longest).max(0.0) * but_the_first
 }
 
+/// What the copies carry, and who issues them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Results that go to the host.
+    Out,
+    /// The modules that FSDP offloads.
+    Fsdp,
+    Ahead,
+}
+
+impl Kind {
+    fn of(facts: &Facts<'_>, copies: &[&Copy<'_>]) -> Self {
+        let [out, up] = [Direction::DeviceToHost, Direction::HostToDevice]
+            .map(|direction| bytes_moved(copies, direction));
+        match Hooks::issuing(facts, copies) {
+            _ if out > up => Self::Out,
+            Some(Framework::Fsdp) => Self::Fsdp,
+            _ => Self::Ahead,
+        }
+    }
+
+    fn title(self) -> Option<String> {
+        (self == Self::Out).then(|| "D2H copies serialized with compute".to_owned())
+    }
+
+    fn fix(self) -> Fix {
+        let ahead = prefetching(Offloading { depth: 1, resident: 0.0, layer_bytes: None });
+        match self {
+            Self::Out => Fix::new(
+                "Copy out on a second stream into a pinned buffer. With torch.cuda.stream(copy_stream): out.copy_(tensor, \
+                 non_blocking=True); event.record(). Wait for the event only before the tensor changes or the buffer is read.",
+            )
+            .doing("copying out on a second stream")
+            .code(OUT_CODE)
+            .replayed_as(vec![Async.into()]),
+            Self::Fsdp => Fix::new("Prefetch the next module: block.set_modules_to_forward_prefetch([following]).")
+                .code(FSDP_PREFETCH_CODE)
+                .settings(ahead),
+            Self::Ahead => Fix::new(
+                "Issue copies on a separate stream, one layer or batch ahead. With torch.cuda.stream(copy_stream): nxt = buf.to(device, \
+                 non_blocking=True); event.record(). Let the compute stream, not the host, wait for the event.",
+            )
+            .code(PREFETCH_CODE)
+            .settings(ahead),
+        }
+    }
+}
+
 fn check(facts: &Facts<'_>) -> Option<Draft> {
     let copies = serialized(facts);
-    let first = copies.first()?;
+    let (first, kind) = (copies.first()?, Kind::of(facts, &copies));
     let (steps, unit) = (facts.steps(), facts.unit());
     let per = unit.per();
     let (exposed, total) = (facts.exposed_ms(copies.iter().copied()), total_ms(&copies));
@@ -87,7 +151,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
         String::new()
     };
     Some(Draft {
-        title: None,
+        title: kind.title(),
         seen: format!(
             "{} of {} per {unit} at {:.1} GB/s{}, on a stream that also runs kernels: {} of {} not overlapped with any kernel.{wait}",
             plural(per_step.round().max(1.0) as u64, "copy", "copies"),
@@ -109,12 +173,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
             "place": origin.describe(),
         }),
         saves: Saving { low: 0.4 * high / steps, high: high / steps },
-        fix: Fix::new(
-            "Issue copies on a separate stream, one layer or batch ahead. With torch.cuda.stream(copy_stream): nxt = buf.to(device, \
-             non_blocking=True); event.record(). Let the compute stream, not the host, wait for the event.",
-        )
-        .code(PREFETCH_CODE)
-        .settings(prefetching(Offloading { depth: 1, resident: 0.0, layer_bytes: None })),
+        fix: kind.fix(),
         at: times_of(&copies),
     })
 }

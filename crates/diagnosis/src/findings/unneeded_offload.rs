@@ -1,11 +1,12 @@
 //! Does the program copy data to the GPU every step that would fit there?
 
 use busbound_cause::Resource;
-use busbound_trace::{Direction, MemoryOwner};
+use busbound_trace::Direction;
 use serde_json::json;
 
 use super::common::copies::times_of;
 use super::common::{Candidate, Document, Draft, Effort, Fix, Rule};
+use crate::analysis::device_memory::DeviceMemory;
 use crate::analysis::facts::Facts;
 use crate::quantity::bytes;
 use crate::saving::Saving;
@@ -41,14 +42,6 @@ weights = [weight.to(device) for weight in weights]    # once, before the loop";
 /// Bytes per step. More than this is weights, not batches.
 const WORTH_IT: f64 = 100e6;
 
-/// Peak reserved memory, and the total memory of the device. Only allocator samples show how full the GPU is.
-fn memory_of(facts: &Facts<'_>, device: i32) -> Option<(u64, u64)> {
-    let samples = facts.trace.memory().iter().filter(|sample| sample.owner == MemoryOwner::Device(device));
-    let reserved = samples.map(|sample| sample.reserved).max().filter(|&reserved| reserved > 0)?;
-    let gpu = facts.trace.origin().gpus.iter().find(|gpu| gpu.id == device)?;
-    Some((reserved, gpu.memory?.get()))
-}
-
 fn check(facts: &Facts<'_>) -> Option<Draft> {
     let steps = facts.steps();
     let inbound: Vec<_> =
@@ -58,10 +51,10 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
     if moved < WORTH_IT || facts.window.steps.len() < 2 {
         return None;
     }
-    let (reserved, total) = memory_of(facts, device)?;
-    let free = total.saturating_sub(reserved) as f64;
+    let memory = DeviceMemory::of(facts, device)?;
+    let (reserved, total) = (memory.reserved?, memory.total);
     let exposed = facts.exposed_ms(inbound.iter().copied());
-    if moved > 0.9 * free || exposed < 0.02 * facts.time.analyzed_ms {
+    if !memory.has_room_for(moved as u64) || exposed < 0.02 * facts.time.analyzed_ms {
         return None;
     }
     Some(Draft {

@@ -152,11 +152,6 @@ const WORTH_A_FINDING: f64 = 0.05;
 /// Runs without such a finding, and why.
 const EXCEPTIONS: &[(&str, &str)] = &[
     (
-        "loops-replayed_5-pinned.json.gz",
-        "the change is `optimizer=gpu`, which takes a gather on the CPU for a part of the optimizer; the gather has its own finding",
-    ),
-    ("loops-replayed_9-pinned.json.gz", "the same program"),
-    (
         "saved-mlp-async.json.gz",
         "half of the idle time in launches is before copies, which have their own findings; the rest is 5% of the time",
     ),

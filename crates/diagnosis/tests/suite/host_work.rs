@@ -205,6 +205,29 @@ fn the_python_of_an_optimizer_on_the_gpu_is_not_an_optimizer_on_the_cpu() {
     assert!(!ids(&optimizer(None)).contains(&"cpu_optimizer"));
 }
 
+/// A step with an optimizer that runs for 3 ms: its first operator launches a kernel, and takes this long.
+fn optimizer_that_launches(first: i64) -> Diagnosis {
+    Program::of(|program, t| {
+        let (host, begin, end) = (program.host, t + 2 * MS, t + 5 * MS);
+        program.kernel(t, begin);
+        program.trace.annotation(host, "Optimizer.step#SGD.step", begin..end);
+        program.trace.operator(host, "aten::_foreach_add_", begin..begin + first);
+        program.kernel(begin + first - 50 * US, begin + first);
+        program.trace.operator(host, "aten::_foreach_mul_", begin + first..end);
+        program.kernel(end, t + STEP);
+    })
+}
+
+/// The slow operators of an optimizer on the GPU were an optimizer on the CPU.
+#[test]
+fn an_optimizer_whose_operators_launch_its_update_is_not_on_the_cpu() {
+    let is_on_cpu = |run: &Diagnosis| run.host.iter().any(|work| work.what == HostUse::Optimizer);
+    assert!(!is_on_cpu(&optimizer_that_launches(2900 * US)));
+    // It scales gradients on the device, and updates on the CPU.
+    let run = optimizer_that_launches(100 * US);
+    assert!(is_on_cpu(&run) && ids(&run).contains(&"cpu_optimizer"), "{:?}", ids(&run));
+}
+
 #[test]
 fn long_python_time_is_reported_with_the_way_to_see_it() {
     let run = Program::after_work(|_, _, _| ());

@@ -33,6 +33,7 @@ const UNITS: &[(&str, EvidenceUnit)] = &[
     ("launches", EvidenceUnit::Count),
     ("migrations", EvidenceUnit::Count),
     ("pairs", EvidenceUnit::Count),
+    ("runs", EvidenceUnit::Count),
     ("stream", EvidenceUnit::Count),
     ("stretches", EvidenceUnit::Count),
     ("syncs", EvidenceUnit::Count),

@@ -6,6 +6,7 @@ mod draft;
 mod evidence;
 pub(super) mod find;
 mod finding;
+pub(super) mod frameworks;
 pub(super) mod host_idle;
 pub(super) mod kernels;
 pub(super) mod pageable;

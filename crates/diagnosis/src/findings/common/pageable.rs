@@ -3,6 +3,7 @@
 use busbound_trace::{Direction, EventKind, MemoryKind};
 use serde_json::{Value, json};
 
+use super::frameworks::{FSDP_PIN_CODE, Framework, Hooks};
 use crate::activity::copies::{Copy, expected_ns};
 use busbound_cause::idle::GapCause;
 
@@ -36,12 +37,18 @@ for step in range(steps):
 pub(in crate::findings) enum Buffers {
     /// Batches of PyTorch's `DataLoader`, which can pin them.
     Loader,
+    /// Weights that FSDP offloads.
+    Fsdp,
     /// Buffers of the program, usually weights.
     Own,
 }
 
 impl Buffers {
-    pub(in crate::findings) fn of(facts: &Facts<'_>) -> Self {
+    /// Those of these copies.
+    pub(in crate::findings) fn of(facts: &Facts<'_>, copies: &[&Copy<'_>]) -> Self {
+        if Hooks::issuing(facts, copies) == Some(Framework::Fsdp) {
+            return Self::Fsdp;
+        }
         match facts.trace.names().iter().any(|name| name.starts_with("enumerate(DataLoader)")) {
             true => Self::Loader,
             false => Self::Own,
@@ -52,6 +59,7 @@ impl Buffers {
     pub(in crate::findings) fn pin(self) -> &'static str {
         match self {
             Self::Loader => "Use DataLoader(…, pin_memory=True), then batch.to(device, non_blocking=True).",
+            Self::Fsdp => "Use CPUOffloadPolicy(pin_memory=True).",
             Self::Own => {
                 "Pin the buffers once, when you create them (buf = buf.pin_memory()), reuse them, and copy with non_blocking=True."
             }
@@ -61,6 +69,7 @@ impl Buffers {
     pub(in crate::findings) fn code(self) -> &'static str {
         match self {
             Self::Loader => LOADER_CODE,
+            Self::Fsdp => FSDP_PIN_CODE,
             Self::Own => PIN_CODE,
         }
     }

@@ -96,8 +96,9 @@ const LONGER: f64 = 1.25;
 const SPREADS: f64 = 5.0;
 /// Fewest steps for a meaningful median.
 const FEWEST: usize = 5;
-/// A difference must be at least this share of the step's excess time to explain it.
-const EXPLAINS: f64 = 0.1;
+/// Shares of the step's excess time: a smaller difference is not worth a mention, and one that is at least the other explains it.
+const MENTIONED: f64 = 0.1;
+const EXPLAINS: f64 = 0.5;
 
 /// All outlier steps, in order.
 pub(super) fn outliers(window: &Window, trace: &Trace, host: &Host<'_>) -> Vec<OutlierStep> {
@@ -169,18 +170,24 @@ fn outlier((unit, number): (Unit, u64), index: usize, ms: f64, usual: &Usual) ->
         matches!(d.what, StepQuantity::Capture | StepQuantity::Compilation) && d.count > d.median_count
     };
     let mut differences: Vec<Difference> =
-        all.filter(|d| d.more_ms() > EXPLAINS * excess || is_telling(d)).collect();
+        all.filter(|d| d.more_ms() > MENTIONED * excess || is_telling(d)).collect();
+    let explains = |d: &Difference| d.more_ms() >= EXPLAINS * excess || is_telling(d);
     // Waiting for the device is an effect of the device's work, if that work explains the excess.
     let by_device = |d: &Difference| matches!(d.what, StepQuantity::Copy | StepQuantity::Kernel);
-    if differences.iter().any(|d| by_device(d) && d.more_ms() > 0.5 * excess) {
+    if differences.iter().any(|d| by_device(d) && explains(d)) {
         differences.retain(|d| d.what != StepQuantity::Synchronization || d.count > d.median_count + 1);
     }
     differences.sort_by(|a, b| b.more_ms().total_cmp(&a.more_ms()));
-    let parts: Vec<String> = differences.iter().map(clause).collect();
-    let why = if parts.is_empty() {
-        "GPU work took no longer than usual but ran later; the cause is not visible in this trace".to_owned()
-    } else {
-        parts.join("; ")
+    let reasons: Vec<String> = differences.iter().filter(|d| explains(d)).map(clause).collect();
+    let why = match (reasons.is_empty(), differences.first()) {
+        (false, _) => reasons.join("; "),
+        (true, Some(largest)) => {
+            format!("no single difference explains it; the largest: {}", clause(largest))
+        }
+        (true, None) => {
+            "GPU work took no longer than usual but ran later; the cause is not visible in this trace"
+                .to_owned()
+        }
     };
     let statement =
         format!("{unit} {number} took {} (median {}): {why}", milliseconds(ms), milliseconds(usual.ms));

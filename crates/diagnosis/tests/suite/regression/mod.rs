@@ -1,5 +1,6 @@
 //! Does any wrong answer that was fixed come back? One test per bug in a diagnosis or comparison.
 
+mod advice;
 mod blocks;
 mod compared;
 mod copies;

@@ -2,10 +2,9 @@
 
 use std::fmt;
 
-use busbound_cause::{CallId, HostAction, HostUse, Model, Time, WorkKind};
+use busbound_cause::{CallId, HostAction, HostUse, Model, Time};
 use busbound_trace::Direction;
 
-use super::edit::WORTH_MOVING;
 use super::{About, Declared, Made, Terms, without_value};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,9 +55,7 @@ impl Declared for CudaGraph {
 /// Per call of a thread: whether it can be part of a graph. It launches, and the host waits neither for the device nor for input
 /// before it, nor updates parameters itself.
 fn captured(graph: &Model, calls: &[CallId]) -> Vec<bool> {
-    let optimizes_on_host = copies_gradients(graph);
-    let is_on_host =
-        |what: HostUse| what == HostUse::Input || what == HostUse::Optimizer && optimizes_on_host;
+    let is_on_host = |what: HostUse| matches!(what, HostUse::Input | HostUse::Optimizer);
     let is_captured = |call: &CallId| {
         let call = &graph.calls[*call];
         let launches = matches!(&call.action, HostAction::Issue(work)
@@ -66,13 +63,6 @@ fn captured(graph: &Model, calls: &[CallId]) -> Vec<bool> {
         launches && !call.since.uses.iter().any(|(what, _)| is_on_host(*what))
     };
     calls.iter().map(is_captured).collect()
-}
-
-/// Whether gradients may come down to an optimizer on the host: without large D2H copies, it updates parameters on the device.
-fn copies_gradients(graph: &Model) -> bool {
-    graph.work.iter().any(|work| {
-        matches!(work.kind, WorkKind::Copy { direction: Direction::DeviceToHost, bytes, .. } if bytes >= WORTH_MOVING)
-    })
 }
 
 /// Whether the host waits for values more often than once per step.

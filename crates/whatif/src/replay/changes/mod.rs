@@ -58,6 +58,11 @@ trait Declared: Sized + fmt::Display {
     /// What is wrong with the value.
     fn parse(value: Option<&str>) -> Result<Self, &'static str>;
 
+    /// [`ABOUT`](Self::ABOUT), in the words of its value.
+    fn about(&self) -> About {
+        Self::ABOUT
+    }
+
     fn apply(&self, graph: &mut Model, terms: &Terms<'_>) -> Made;
 }
 
@@ -116,7 +121,7 @@ macro_rules! changes {
         impl Change {
             pub fn about(&self) -> About {
                 match self {
-                    $(Self::$change(_) => <$declared as Declared>::ABOUT,)*
+                    $(Self::$change(change) => change.about(),)*
                 }
             }
 

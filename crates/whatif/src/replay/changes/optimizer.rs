@@ -39,6 +39,14 @@ impl Declared for Optimizer {
         }
     }
 
+    fn about(&self) -> About {
+        let doing = match self {
+            Self::Overlap => "running the optimizer beside backward",
+            Self::Gpu => "moving the optimizer to the GPU",
+        };
+        About { doing, ..Self::ABOUT }
+    }
+
     fn apply(&self, graph: &mut Model, terms: &Terms<'_>) -> Made {
         let steps = graph.steps;
         let mut made = Made::default();
