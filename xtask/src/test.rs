@@ -1,5 +1,7 @@
 //! `cargo xtask test`: everything that must pass before a change lands.
 
+use std::time::{Duration, Instant};
+
 use clap::Args;
 
 use crate::shell::{self, cargo, root, say};
@@ -15,25 +17,52 @@ pub(crate) struct TestArgs {
 
 pub(crate) fn run(args: TestArgs) -> anyhow::Result<()> {
     let mut skipped = Skipped::new(args.without);
+    let mut took = Took::default();
     // Quick checks that often fail come first.
-    format(&mut skipped)?;
-    structure::run()?;
-    words::run()?;
-    wheel::lint(&mut skipped)?;
-    lint(&mut skipped)?;
+    took.part("formatting", || format(&mut skipped))?;
+    took.part("structure", structure::run)?;
+    took.part("words", words::run)?;
+    took.part("Python lints", || wheel::lint(&mut skipped))?;
+    took.part("Clippy", || lint(&mut skipped))?;
     look_for_peers(&mut skipped)?;
     look_for_checkers(&mut skipped)?;
     // Unit, property, snapshot and CLI tests, then the examples in the documentation.
-    run_cargo(&["test", "--locked", "--workspace"])?;
-    let mut doc = cargo(&["doc", "--locked", "--workspace", "--no-deps", "--quiet"]);
-    shell::run(doc.env("RUSTDOCFLAGS", "-D warnings"))?;
-    check_fuzz_targets()?;
-    instructions::gate(&mut skipped)?;
+    took.part("building tests", || run_cargo(&["test", "--locked", "--workspace", "--no-run", "--quiet"]))?;
+    took.part("tests", || run_cargo(&["test", "--locked", "--workspace"]))?;
+    took.part("documentation", document)?;
+    took.part("fuzz targets", check_fuzz_targets)?;
+    took.part("instruction counts", || instructions::gate(&mut skipped))?;
     // The pages, in a real browser.
-    web::test(&mut skipped)?;
-    wheel::test(&mut skipped)?;
-    say(&format!("\n{}", skipped.summary()));
+    took.part("pages", || web::test(&mut skipped))?;
+    took.part("wheel", || wheel::test(&mut skipped))?;
+    say(&format!("\n{}\n{}", took.summary(), skipped.summary()));
     Ok(())
+}
+
+/// How long each part took.
+#[derive(Debug, Default)]
+struct Took(Vec<(&'static str, Duration)>);
+
+impl Took {
+    fn part(&mut self, name: &'static str, part: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Result<()> {
+        let since = Instant::now();
+        part()?;
+        self.0.push((name, since.elapsed()));
+        Ok(())
+    }
+
+    /// `Took 12:34: Clippy 1:53, tests 8:39.`, without what takes seconds.
+    fn summary(&self) -> String {
+        let clock = |time: Duration| format!("{}:{:02}", time.as_secs() / 60, time.as_secs() % 60);
+        let long = self.0.iter().filter(|(_, time)| time.as_secs() >= 10);
+        let parts: Vec<String> = long.map(|(name, time)| format!("{name} {}", clock(*time))).collect();
+        format!("Took {}: {}.", clock(self.0.iter().map(|(_, time)| *time).sum()), parts.join(", "))
+    }
+}
+
+fn document() -> anyhow::Result<()> {
+    let mut doc = cargo(&["doc", "--locked", "--workspace", "--no-deps", "--quiet"]);
+    shell::run(doc.env("RUSTDOCFLAGS", "-D warnings"))
 }
 
 /// The fuzz targets are a separate workspace that shares the build folder.

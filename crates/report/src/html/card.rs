@@ -8,7 +8,7 @@ use busbound_diagnosis::Diagnosis;
 
 use super::{bar, filters};
 use crate::error::RenderError;
-use crate::text::diagnosis as text;
+use crate::text::{diagnosis as text, prize};
 
 /// Findings on the card; the page has all of them.
 const FINDINGS: usize = 3;
@@ -41,11 +41,11 @@ struct Row<'a> {
 /// # Errors
 /// If the template fails.
 pub fn card(diagnosis: &Diagnosis) -> Result<String, RenderError> {
-    let gain = text::gain(diagnosis);
+    let gain = prize::gain(diagnosis);
     let bar = bar::of(diagnosis);
     let rows = diagnosis.findings.iter().take(FINDINGS).map(|finding| Row {
         title: &finding.title,
-        saving: text::saving(finding, diagnosis),
+        saving: prize::saving(finding, diagnosis),
         fix: &finding.fix,
     });
     let view = CardView {

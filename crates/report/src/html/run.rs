@@ -8,7 +8,7 @@ use super::data::{Labels, PredictedStep, encoded};
 use super::filters;
 use super::sections::{Context, Shown, shown};
 use crate::error::RenderError;
-use crate::text::{diagnosis as text, path};
+use crate::text::{diagnosis as text, path, prize};
 
 /// What a page leads with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,7 +62,7 @@ impl RunView {
 pub(super) fn statement(drawn: &Drawn, lead: Lead) -> String {
     match (lead, &drawn.whatif) {
         (Lead::Prediction, Ok(answer)) => answer.statement.clone(),
-        _ => text::headline(&drawn.diagnosis),
+        _ => prize::headline(&drawn.diagnosis),
     }
 }
 

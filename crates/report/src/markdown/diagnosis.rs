@@ -6,7 +6,7 @@ use busbound_diagnosis::Diagnosis;
 use busbound_diagnosis::quantity::milliseconds;
 
 use super::{code, grid, headline, inline, item, paragraph};
-use crate::text::{attribution, bounds, diagnosis as text, path};
+use crate::text::{attribution, bounds, diagnosis as text, path, prize};
 
 /// The diagnoses as one Markdown document.
 pub(crate) fn diagnoses_as_markdown(all: &[Diagnosis]) -> String {
@@ -21,7 +21,7 @@ pub(crate) fn diagnoses_as_markdown(all: &[Diagnosis]) -> String {
 }
 
 pub(super) fn one(out: &mut String, diagnosis: &Diagnosis) {
-    headline(out, &text::headline(diagnosis));
+    headline(out, &prize::headline(diagnosis));
     let _ = writeln!(out, "- trace: {}", code(&diagnosis.source.path));
     item(out, &format!("window: {}", text::step(diagnosis)));
     for outlier in text::outliers(diagnosis) {
@@ -65,7 +65,7 @@ pub(super) fn one(out: &mut String, diagnosis: &Diagnosis) {
     }
     out.push('\n');
     for (i, finding) in diagnosis.findings.iter().enumerate() {
-        let saving = text::saving_and_range(finding, diagnosis);
+        let saving = prize::saving_and_range(finding, diagnosis);
         let (title, severity) = (inline(&finding.title), text::severity(finding.severity));
         let _ = writeln!(out, "{}. **{title}**: {} ({severity})", i + 1, inline(&saving));
         // Separate paragraphs: lines of one paragraph would be joined.

@@ -6,7 +6,7 @@ use busbound_diagnosis::{Diagnosis, GroupOf, Lane, LaneGroup, LaneKind, Picture,
 use serde_json::json;
 
 use super::{Events, Track};
-use crate::text::diagnosis::saving;
+use crate::text::prize::saving;
 
 /// Process ids from here on are busbound's; they fit into 31 bits.
 const OWN: i64 = 2_000_000_000;

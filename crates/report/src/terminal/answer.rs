@@ -6,7 +6,7 @@ use busbound_diagnosis::{Bound, Diagnosis, FigureId, Finding, GapCause, Limitati
 
 use super::wrap::{Lead, columns_of, hanging_with_lead};
 use super::{FAINT, STRONG, capitalized, columns, hanging, line};
-use crate::text::{bounds, diagnosis as text, step_time};
+use crate::text::{bounds, diagnosis as text, prize, step_time};
 
 /// Lines that the answer takes at most before the empty one at its end.
 const LINES: usize = 19;
@@ -123,13 +123,13 @@ fn lines_of_first(diagnosis: &Diagnosis, width: u16, show: Show) -> usize {
 /// Lines of the titles of the findings after this place in the list that the headline promises to fix: they are never left out.
 fn lines_of_promised_after(i: usize, diagnosis: &Diagnosis, width: u16) -> usize {
     let rest = diagnosis.findings.iter().enumerate().skip(i + 1);
-    let promised = rest.filter(|(_, finding)| text::is_promised(finding, diagnosis));
+    let promised = rest.filter(|(_, finding)| prize::is_promised(finding, diagnosis));
     promised.map(|(at, finding)| entry(at, finding, diagnosis, width, Form::Title).lines().count()).sum()
 }
 
 /// What bounds the run, and the prize.
 fn headline(out: &mut String, diagnosis: &Diagnosis, width: u16) {
-    let Some(prize) = text::gain(diagnosis) else {
+    let Some(prize) = prize::gain(diagnosis) else {
         return super::headline(out, &diagnosis.verdict.statement, width);
     };
     let mut first = String::new();
@@ -180,7 +180,7 @@ fn unbroken(out: &mut String, head: &str, entries: &str, width: u16) {
 /// What a step takes without the profiler, and what it would take without each resource.
 fn if_free(out: &mut String, diagnosis: &Diagnosis, width: u16) {
     // The headline has it where there is a prize.
-    if text::gain(diagnosis).is_none()
+    if prize::gain(diagnosis).is_none()
         && diagnosis.verdict.bound != Bound::Unknown
         && let Some(unprofiled) = step_time::unprofiled(diagnosis)
     {
@@ -283,7 +283,7 @@ fn findings(out: &mut String, diagnosis: &Diagnosis, width: u16, room: Room) {
             // Without what to change, the rest is worth nothing.
             match i {
                 0 => Some(text(room.show.first)),
-                _ => text::is_promised(finding, diagnosis).then(|| text(Form::Title)),
+                _ => prize::is_promised(finding, diagnosis).then(|| text(Form::Title)),
             }
         }) else {
             continue;
@@ -314,7 +314,7 @@ fn forms_of(i: usize, finding: &Finding) -> &'static [Form] {
 /// Fixes that pay after those of the findings.
 fn short_follow_ups(diagnosis: &Diagnosis, width: u16) -> String {
     let mut out = String::new();
-    for fix in text::follow_ups(diagnosis) {
+    for fix in prize::follow_ups(diagnosis) {
         let entry = |text: &str| {
             let mut entry = String::new();
             hanging(&mut entry, "  then ", text, width);
@@ -330,7 +330,7 @@ fn short_follow_ups(diagnosis: &Diagnosis, width: u16) -> String {
 /// Fixes that pay after those of the findings, with how to predict them.
 pub(super) fn follow_ups(diagnosis: &Diagnosis, width: u16) -> String {
     let mut out = short_follow_ups(diagnosis, width);
-    if let Some(command) = text::predicts_all(diagnosis).filter(|_| !out.is_empty()) {
+    if let Some(command) = prize::predicts_all(diagnosis).filter(|_| !out.is_empty()) {
         hanging(&mut out, "       ", &command, width);
     }
     out
@@ -351,10 +351,10 @@ pub(super) enum Form {
 /// The finding with this place in the list.
 pub(super) fn entry(i: usize, finding: &Finding, diagnosis: &Diagnosis, width: u16, form: Form) -> String {
     let mut out = String::new();
-    let mut rest = format!(": {}  ", text::saving(finding, diagnosis));
+    let mut rest = format!(": {}  ", prize::saving(finding, diagnosis));
     let mut style = STRONG;
     if form == Form::Everything {
-        rest = format!(": {}  ", text::saving_and_range(finding, diagnosis));
+        rest = format!(": {}  ", prize::saving_and_range(finding, diagnosis));
         rest.push_str(&format!("[severity: {}]  ", text::severity(finding.severity)));
         // The severity decides what stands out among many.
         style = if finding.severity == Severity::High { STRONG } else { Style::new() };
@@ -390,7 +390,7 @@ fn first_sentence(text: &str) -> &str {
 /// Findings about wrong results: whatever else there is no room for. The first finding is always shown.
 fn warnings(out: &mut String, diagnosis: &Diagnosis, width: u16) {
     for finding in diagnosis.findings.iter().skip(1).filter(|finding| finding.id.is_about_correctness()) {
-        let text = format!("{}: {}", finding.title, text::saving(finding, diagnosis));
+        let text = format!("{}: {}", finding.title, prize::saving(finding, diagnosis));
         hanging(out, "  warning: ", &format!("{text}  [explain: {}]", finding.id), width);
     }
 }

@@ -6,7 +6,7 @@ use busbound_diagnosis::{Diagnosis, Unit};
 use super::answer::{Form, answer, entry, follow_ups};
 use super::{FAINT, STRONG, columns, hanging, headline, line};
 use crate::format::Style;
-use crate::text::{attribution, bounds, diagnosis as text, path};
+use crate::text::{attribution, bounds, diagnosis as text, path, prize};
 
 /// Characters of all bars together, where there is room for them.
 const BAR: usize = 40;
@@ -35,7 +35,7 @@ pub(super) fn one(out: &mut String, diagnosis: &Diagnosis, style: &Style) {
 }
 
 fn all_of_it(out: &mut String, diagnosis: &Diagnosis, width: u16) {
-    headline(out, &text::headline(diagnosis), width);
+    headline(out, &prize::headline(diagnosis), width);
     time(out, diagnosis, width);
     if let Some(about) = bounds::about(diagnosis) {
         out.push('\n');

@@ -6,7 +6,7 @@ use busbound_diagnosis::{CheckedPrediction, FindingId, SinceLast, Watched};
 use super::{FAINT, STRONG, hanging, line, without_styles};
 use crate::error::RenderError;
 use crate::format::Style;
-use crate::text::diagnosis as text;
+use crate::text::{diagnosis as text, prize};
 
 /// One short block: the verdict, what changed since the last trace, and whether that was predicted.
 pub fn watched_as_terminal(watched: &Watched, style: &Style) -> String {
@@ -14,13 +14,13 @@ pub fn watched_as_terminal(watched: &Watched, style: &Style) -> String {
     let mut out = String::new();
     line(&mut out, &format!("{FAINT}{}{FAINT:#}", diagnosis.source.path));
     let mut first = String::new();
-    hanging(&mut first, "", &text::headline(diagnosis), width);
+    hanging(&mut first, "", &prize::headline(diagnosis), width);
     line(&mut out, &format!("{STRONG}{}{STRONG:#}", first.trim_end()));
     if let Some(since) = &watched.since {
         since_last(&mut out, watched, since, width);
     }
     if let Some(finding) = diagnosis.findings.first() {
-        let saving = text::saving(finding, diagnosis);
+        let saving = prize::saving(finding, diagnosis);
         hanging(&mut out, "  1  ", &format!("{}: {saving}  [explain: {}]", finding.title, finding.id), width);
     }
     if let Some(sentence) = text::cut_off(diagnosis) {

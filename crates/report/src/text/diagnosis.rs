@@ -2,8 +2,7 @@
 
 use busbound_diagnosis::quantity::{bytes, count, milliseconds, milliseconds_range};
 use busbound_diagnosis::{
-    AppliedFix, Bound, CopyGroup, Diagnosis, FigureId, Finding, FindingId, GapCause, Limitation, Part,
-    Severity, StepsFound, Unit,
+    Bound, CopyGroup, Diagnosis, FigureId, Finding, GapCause, Limitation, Part, Severity, StepsFound, Unit,
 };
 
 use super::step_time::{self, recorded_ms};
@@ -48,152 +47,6 @@ pub(crate) fn share_of(ms: f64, total: f64) -> String {
         true => format!("{} (<1%)", milliseconds(ms)),
         false => format!("{} ({percent:.0}%)", milliseconds(ms)),
     }
-}
-
-/// A smaller speedup is said in percent: as a factor it would have one digit that matters.
-const SAID_IN_PERCENT: f64 = 1.25;
-
-/// `Transfer-bound: 274 ms/step → about 81 ms (3.4x) by pinning host buffers.`; `None` if no fix gains 5% for sure.
-fn prize(diagnosis: &Diagnosis) -> Option<String> {
-    let prize = diagnosis.prize.as_ref().filter(|prize| prize.step_ms >= 1.05 * prize.high_ms)?;
-    let doing: Vec<&str> = prize.fixes.iter().flat_map(|fix| fix.doing.iter().copied()).collect();
-    let doing = match doing.as_slice() {
-        [first @ .., last] if !first.is_empty() => format!("{} and {last}", first.join(", ")),
-        [only] => (*only).to_owned(),
-        _ => return None,
-    };
-    // A prediction that may be far off is a range, not one number.
-    let is_wide = prize.high_ms - prize.low_ms > 0.16 * prize.fixed_ms;
-    let gain = match is_wide {
-        // Two ranges make no factor.
-        true if step_time::is_vague(diagnosis) => milliseconds_range(prize.low_ms, prize.high_ms),
-        true => format!(
-            "{} ({:.1}–{:.1}x)",
-            milliseconds_range(prize.low_ms, prize.high_ms),
-            prize.step_ms / prize.high_ms,
-            prize.step_ms / prize.low_ms
-        ),
-        false if prize.speedup < SAID_IN_PERCENT => {
-            format!("about {} ({:.0}% faster)", milliseconds(prize.fixed_ms), 100.0 * (prize.speedup - 1.0))
-        }
-        false => format!("about {} ({:.1}x)", milliseconds(prize.fixed_ms), prize.speedup),
-    };
-    Some(format!("{}: {} → {gain} by {doing}.", diagnosis.verdict.bound.title(), step_time::now(diagnosis)))
-}
-
-/// The fixes of the prize, in the order in which they are made.
-fn fixes(diagnosis: &Diagnosis) -> impl Iterator<Item = &AppliedFix> {
-    diagnosis.prize.iter().flat_map(|prize| &prize.fixes)
-}
-
-/// The fix of the prize that is for this finding.
-fn fix_of<'d>(finding: &Finding, diagnosis: &'d Diagnosis) -> Option<&'d AppliedFix> {
-    fixes(diagnosis).find(|fix| fix.finding == finding.id)
-}
-
-/// Whether the headline promises the prize: the finding that saves most is part of it.
-fn promises_prize(diagnosis: &Diagnosis) -> bool {
-    let first = diagnosis.findings.first();
-    first.is_some_and(|first| fix_of(first, diagnosis).is_some()) && prize(diagnosis).is_some()
-}
-
-/// Whether the headline promises to fix this finding.
-pub(crate) fn is_promised(finding: &Finding, diagnosis: &Diagnosis) -> bool {
-    promises_prize(diagnosis) && fix_of(finding, diagnosis).is_some()
-}
-
-/// The prize, if the finding that saves most is part of it; else what that finding saves.
-pub(crate) fn gain(diagnosis: &Diagnosis) -> Option<String> {
-    let first = diagnosis.findings.first()?;
-    if promises_prize(diagnosis) {
-        return prize(diagnosis);
-    }
-    if diagnosis.verdict.bound == Bound::Unknown {
-        return None;
-    }
-    let (step, saves) = (diagnosis.window.baseline_ms, first.saves_ms_per_step);
-    let at_best = saves.low < 0.01 * saves.high;
-    // Faster kernels may be possible: that is no promise about the bus.
-    if saves.high < 0.05 * step || saves.high >= step || at_best && diagnosis.verdict.bound == Bound::Compute
-    {
-        return None;
-    }
-    let after = |saved: f64| step - saved;
-    let after = match at_best {
-        true => format!("{} at best", milliseconds(after(saves.high))),
-        false => milliseconds_range(after(saves.high), after(saves.low)),
-    };
-    let (title, now) = (diagnosis.verdict.bound.title(), step_time::now(diagnosis));
-    Some(format!("{title}: {now} → {after} by {}.", first.doing))
-}
-
-/// The first lines of the answer in every format: what can be gained, then what bounds the run.
-pub(crate) fn headline(diagnosis: &Diagnosis) -> String {
-    match gain(diagnosis) {
-        Some(prize) => format!("{prize} {}", diagnosis.verdict.because),
-        None => diagnosis.verdict.statement.clone(),
-    }
-}
-
-/// `saves about 170 ms/step (274 → 104 ms)` where the fix of a finding is part of the prize, with the findings that the same
-/// changes fix; `None` where it is not.
-fn in_prize(finding: &Finding, diagnosis: &Diagnosis) -> Option<String> {
-    let place =
-        |id: FindingId| diagnosis.findings.iter().position(|finding| finding.id == id).map(|at| at + 1);
-    if let Some(fix) = fixes(diagnosis).find(|fix| fix.together_with.contains(&finding.id)) {
-        return Some(format!("fixed with finding {}", place(fix.finding)?));
-    }
-    let fix = fix_of(finding, diagnosis)?;
-    let others: Vec<String> =
-        fix.together_with.iter().filter_map(|id| place(*id)).map(|at| at.to_string()).collect();
-    let with = match others.as_slice() {
-        [] => String::new(),
-        [one] => format!(" with finding {one}"),
-        [first @ .., last] => format!(" with findings {} and {last}", first.join(", ")),
-    };
-    let (before, after) = (milliseconds(fix.before_ms), milliseconds(fix.after_ms));
-    let saves = milliseconds(fix.before_ms - fix.after_ms);
-    Some(format!("saves about {saves}{}{with} ({before} → {after})", diagnosis.unit().per()))
-}
-
-/// What a finding saves, where there is room for everything: for one of the prize also its range, `162–178 ms alone`.
-pub(crate) fn saving_and_range(finding: &Finding, diagnosis: &Diagnosis) -> String {
-    let saving = saving(finding, diagnosis);
-    match range_alone(finding, diagnosis) {
-        Some(range) => format!("{saving}; {range}"),
-        None => saving,
-    }
-}
-
-fn range_alone(finding: &Finding, diagnosis: &Diagnosis) -> Option<String> {
-    let fix = fix_of(finding, diagnosis)?;
-    let saves = finding.saves_ms_per_step;
-    let is_known = fix.together_with.is_empty() && finding.saving_known && saves.low >= 0.01 * saves.high;
-    is_known.then(|| format!("{} alone", milliseconds_range(saves.low, saves.high)))
-}
-
-/// A fix that pays once the findings are fixed.
-pub(crate) struct FollowUp {
-    /// `prefetching on a second stream: 3.42 ms → 2.61 ms`.
-    pub(crate) text: String,
-    pub(crate) id: FindingId,
-}
-
-/// Fixes that pay once the findings are fixed: what they are, and what they gain then.
-pub(crate) fn follow_ups(diagnosis: &Diagnosis) -> Vec<FollowUp> {
-    let is_found = |fix: &&AppliedFix| diagnosis.findings.iter().any(|finding| finding.id == fix.finding);
-    let text = |fix: &AppliedFix| {
-        let (before, after) = (milliseconds(fix.before_ms), milliseconds(fix.after_ms));
-        FollowUp { text: format!("{}: {before} → {after}", fix.doing.join(", ")), id: fix.finding }
-    };
-    fixes(diagnosis).filter(|fix| !is_found(fix)).map(text).collect()
-}
-
-/// The command that predicts all fixes of the prize together.
-pub(crate) fn predicts_all(diagnosis: &Diagnosis) -> Option<String> {
-    let fixes = &diagnosis.prize.as_ref()?.fixes;
-    let apply: Vec<&str> = fixes.iter().flat_map(|fix| fix.apply.iter().map(String::as_str)).collect();
-    Some(format!("(busbound whatif {} --apply {})", diagnosis.source.path, apply.join(" --apply ")))
 }
 
 /// `4 steps (`step`), median 274 ms, range 262–280 ms`.
@@ -436,40 +289,6 @@ pub(crate) fn contention(diagnosis: &Diagnosis) -> Option<String> {
             c.what, c.other, c.slower_pct, c.low_pct, c.high_pct
         ),
     })
-}
-
-/// `saves 144–171 ms/step`.
-pub(crate) fn saving(finding: &Finding, diagnosis: &Diagnosis) -> String {
-    if let Some(saving) = in_prize(finding, diagnosis) {
-        return saving;
-    }
-    let (saves, unit) = (finding.saves_ms_per_step, diagnosis.unit().per());
-    if !finding.saving_known {
-        return "saving unknown".to_owned();
-    }
-    if finding.id.is_about_correctness() {
-        return "results may be wrong".to_owned();
-    }
-    if saves.high <= 0.0 {
-        let is_first = diagnosis.findings.first().is_some_and(|first| first.id == finding.id);
-        let text = match diagnosis.findings.len() {
-            _ if is_first => "no direct saving",
-            2 => "saves nothing until finding 1 is fixed",
-            _ => "saves nothing until the others are fixed",
-        };
-        return text.to_owned();
-    }
-    let most = milliseconds(saves.high);
-    let saving = match saves.low < 0.01 * saves.high {
-        true => format!("saves up to {most}{unit}"),
-        false => format!("saves {}{unit}", milliseconds_range(saves.low, saves.high)),
-    };
-    // After the fixes that the headline promises, less is left of the step than that.
-    let left = diagnosis.prize.as_ref().filter(|_| promises_prize(diagnosis)).map(|prize| prize.fixed_ms);
-    match left.is_some_and(|left| saves.high > left) {
-        true => format!("alone, {saving}"),
-        false => saving,
-    }
 }
 
 pub(crate) fn severity(severity: Severity) -> &'static str {

@@ -16,6 +16,7 @@ mod layers;
 pub(crate) mod nccl_log;
 pub(crate) mod path;
 pub(crate) mod plan;
+pub(crate) mod prize;
 pub(crate) mod reference;
 pub(crate) mod step_time;
 pub(crate) mod survey;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use busbound_diagnosis::{Bound, Diagnosis, Options, Scenario, Source, diagnose, what_if};
+use busbound_diagnosis::{Bound, Diagnosis, FigureId, Options, Scenario, Source, diagnose, what_if};
 use busbound_machine::{Machine, MachineProfile};
 use busbound_trace::{ReadOptions, Trace, open};
 use busbound_whatif::replay::Change;
@@ -125,7 +125,7 @@ fn a_step_that_gains_little_from_the_host_alone_is_mixed() {
 #[test]
 fn a_wait_that_only_the_first_step_has_is_not_in_the_step() {
     for run in ["launch-decode_7-graph", "launch-decode_9-graph"] {
-        let (step, (_, most)) = (diagnosed(run).step_ms().unwrap(), walls(run));
+        let (step, (_, most)) = (FigureId::SpanMs.of(&diagnosed(run)).unwrap(), walls(run));
         assert!(step < 1.05 * most, "{run}: {step:.2} ms");
     }
 }

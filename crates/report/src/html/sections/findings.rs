@@ -7,7 +7,7 @@ use super::evidence::{self, Evidence};
 use super::{Context, SectionSpec};
 use crate::error::RenderError;
 use crate::html::filters;
-use crate::text::diagnosis as text;
+use crate::text::{diagnosis as text, prize};
 
 pub(super) const SECTION: SectionSpec =
     SectionSpec { id: "findings", heading: "What to change", link: "Findings", needs_script: false, body };
@@ -46,7 +46,7 @@ fn body(context: &Context<'_>) -> Result<Option<String>, RenderError> {
         number: context.number,
         cards: cards.collect(),
         nothing: text::nothing_to_fix(diagnosis),
-        then: text::follow_ups(diagnosis)
+        then: prize::follow_ups(diagnosis)
             .iter()
             .map(|fix| format!("{}  [explain: {}]", fix.text, fix.id))
             .collect(),
@@ -59,7 +59,7 @@ fn card(context: &Context<'_>, number: usize, finding: &Finding) -> Card {
     Card {
         finding: number,
         title: finding.title.clone(),
-        saving: text::saving_and_range(finding, diagnosis),
+        saving: prize::saving_and_range(finding, diagnosis),
         severity: text::severity(finding.severity),
         seen: finding.seen.clone(),
         fix: finding.fix.clone(),
