@@ -20,7 +20,7 @@ def test_a_diagnosis_matches_the_command(fixtures):
     diagnosis = busbound.open(path).diagnose()
     assert isinstance(diagnosis, Diagnosis) and isinstance(diagnosis.verdict, Verdict)
     assert diagnosis.verdict.bound == "transfer"
-    assert diagnosis.verdict.statement.startswith("Transfer-bound: 75% of each 275 ms step waits")
+    assert diagnosis.verdict.statement.startswith("Transfer-bound: 75% of each 274 ms step waits")
     assert diagnosis.copies[0].direction == "h2d" and diagnosis.copies[0].src == "pageable"
     assert diagnosis.findings[0].id == "pageable_copies"
     assert diagnosis.findings[0].saves_ms_per_step.low > 150

@@ -58,4 +58,4 @@ def test_the_guide(root, fixtures, in_tmp, capsys):
     for part in parts:
         exec(compile(part, "python.md", "exec"), given)
     output = capsys.readouterr().out
-    assert "75% of each 275 ms step waits" in output
+    assert "75% of each 274 ms step waits" in output

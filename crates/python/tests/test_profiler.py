@@ -26,7 +26,7 @@ def test_the_trace_is_written_and_its_verdict_printed(fixtures, tmp_path, capsys
     output = capsys.readouterr()
     assert output.out == ""
     first, second, last = output.err.splitlines()
-    assert first.startswith("busbound: Transfer-bound: 75% of each 275 ms step waits")
+    assert first.startswith("busbound: Transfer-bound: 75% of each 274 ms step waits")
     assert re.match("  H2D copies from pageable memory: saves 1\\d\\d\u20131\\d\\d ms/step. Pin the buffers once", second), second
     assert last == f"  busbound diagnose {trace}"
 

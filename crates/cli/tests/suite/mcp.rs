@@ -138,7 +138,7 @@ fn an_agent_goes_from_survey_to_compare() {
 
     let diagnosis = server.call("diagnose", json!({ "paths": [slow] }));
     let text = diagnosis["content"][0]["text"].as_str().unwrap();
-    assert!(text.starts_with("Transfer-bound: 275 ms/step"), "{text}");
+    assert!(text.starts_with("Transfer-bound: 274 ms/step"), "{text}");
     let answer = &diagnosis["structuredContent"];
     assert_eq!(
         (&answer["verdict"]["bound"], &answer["confidence"], &answer["inconclusive"]),

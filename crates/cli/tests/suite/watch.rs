@@ -85,9 +85,9 @@ const PINNED: &str = "off_block_pinned_c4.json.gz";
 fn each_new_trace_is_compared_with_the_last_one_and_its_prediction() {
     let watching = Watching::start("text", &[("1.json.gz", PAGEABLE)], &[]);
     let first = watching.block();
-    assert!(first.contains("1.json.gz Transfer-bound: 275 ms/step → "), "{first}");
+    assert!(first.contains("1.json.gz Transfer-bound: 274 ms/step → "), "{first}");
     assert!(
-        first.contains("1 H2D copies from pageable memory: saves about 170 ms/step (275 ms → 105 ms)"),
+        first.contains("1 H2D copies from pageable memory: saves about 170 ms/step (274 ms → 104 ms)"),
         "{first}"
     );
     assert!(!first.contains("since"), "{first}");
@@ -95,7 +95,7 @@ fn each_new_trace_is_compared_with_the_last_one_and_its_prediction() {
     let second = watching.block();
     assert!(second.contains("since the last trace: 2.6x faster (274 ms → 104 ms)."), "{second}");
     assert!(second.contains("no longer found: pageable_copies"), "{second}");
-    assert!(second.contains("by pinning host buffers; measured 105 ms: inside the range"), "{second}");
+    assert!(second.contains("by pinning host buffers; measured 104 ms: inside the range"), "{second}");
     watching.put("3.json.gz", PINNED);
     let third = watching.block();
     assert!(third.contains("since the last trace: No clear difference"), "{third}");

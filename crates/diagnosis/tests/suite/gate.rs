@@ -35,11 +35,11 @@ fn a_count_per_step_gives_a_rate() {
     let figures = Baseline::of(&run).figures;
     assert_eq!((figures["tokens_per_s"], figures["samples_per_s"]), (8_192_000.0, 4_000.0));
     assert_eq!(why(&run, "tokens_per_s >= 8000000", per_step, None), None);
-    assert_eq!(why(&run, "samples_per_s > 5000", per_step, None).unwrap(), "4000 is not > 5000");
+    assert_eq!(why(&run, "samples_per_s > 5000", per_step, None).unwrap(), "4000/s is not > 5000/s");
     let faster = Baseline::of(&with(&marked(&[1000; 5]), given));
     assert_eq!(
         why(&run, "tokens_per_s >= 0.9 * baseline", per_step, Some(&faster)).unwrap(),
-        "8192000 is not >= 14745600"
+        "8192000/s is not >= 14745600/s"
     );
     let older = Baseline::of(&with(&marked(&[1000; 5]), |_| ()));
     assert_eq!(

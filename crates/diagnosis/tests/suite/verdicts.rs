@@ -262,7 +262,7 @@ fn histogram_edges_are_configurable_and_every_copy_is_in_one_bin() {
 fn compare_reports_what_changed_and_whether_it_is_significant() {
     let (before, after) = (fixture("off_block_pageable_c4"), fixture("off_layerwise_d2_c4"));
     let comparison = compare(&[before.clone(), after], None);
-    assert!(comparison.statement.starts_with("3.4x faster (274 ms → 79.8 ms)"), "{}", comparison.statement);
+    assert!(comparison.statement.starts_with("3.5x faster (274 ms → 79.5 ms)"), "{}", comparison.statement);
     assert_eq!(comparison.gone, [FindingId::PageableCopies]);
     assert!(comparison.appeared.is_empty());
     let compute = comparison.figures.iter().find(|figure| figure.name == "compute").unwrap();

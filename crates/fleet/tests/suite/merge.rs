@@ -118,13 +118,13 @@ fn ranks_of_one_run_are_recognized() {
     let run = one_run(&[ranked(1, "b"), unranked.clone(), ranked(0, "a")]).unwrap();
     assert_eq!((run.members, run.others), (vec![0, 2], vec![1]));
     assert_eq!(run.left_out.as_deref(), Some("Not part of this run: other.json (no rank)."));
-    assert_eq!(run.evidence, "by the ranks in their traces");
+    assert_eq!(run.evidence, "recognized by the rank in each trace");
     let mut named = [ranked(0, "a"), ranked(1, "b")];
     for rank in &mut named {
         rank.rank.as_mut().unwrap().origin = RankOrigin::FileName;
         rank.rank.as_mut().unwrap().world_size = None;
     }
-    assert_eq!(one_run(&named).unwrap().evidence, "by the ranks in their file names");
+    assert_eq!(one_run(&named).unwrap().evidence, "recognized by the rank in each file name");
     assert_eq!(why_not(&[unranked.clone(), unranked.clone()]), NotOneRun::NoRank);
     assert_eq!(why_not(&[unranked, ranked(0, "a")]), NotOneRun::OneRank);
     let twice = why_not(&[ranked(0, "a"), ranked(0, "b")]);

@@ -161,7 +161,7 @@ fn missing_ranks_are_reported() {
         "3 of 8 ranks: communication-bound on all; 100 ms/step; no stragglers; 1 file could not be read."
     );
     assert_eq!(answer.limitations[0], "4 of 8 ranks are missing: ranks 4–7.");
-    assert_eq!(answer.evidence.as_deref(), Some("by the ranks in their traces"));
+    assert_eq!(answer.evidence.as_deref(), Some("recognized by the rank in each trace"));
 }
 
 /// A damaged rank has lost most kernels, which looks like much time outside communication: no rank waits for that.

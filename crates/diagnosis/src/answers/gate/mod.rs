@@ -215,7 +215,8 @@ fn check(wanted: &Requirement, values: &RunValues<'_>) -> Check {
         return Check { why: Some(why_undecided(wanted, values)), ..check };
     };
     let (value, limit) = (short(outcome.left), short(outcome.right));
-    let of = if check.unit.is_empty() { String::new() } else { format!(" {}", check.unit) };
+    let space = if check.unit.is_empty() || check.unit.starts_with('/') { "" } else { " " };
+    let of = format!("{space}{}", check.unit);
     Check {
         passed: outcome.is_met,
         value: Some(outcome.left),
