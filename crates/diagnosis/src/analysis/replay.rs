@@ -87,7 +87,7 @@ fn shares(timelines: &[DeviceTimeline], within: Interval) -> Vec<f64> {
 pub(crate) fn saving(replay: &Replay, predicted: &Predicted) -> Option<Saving> {
     let now = replay.step_ms();
     // The relative uncertainty of the step also applies to the saving; without a saving, it adds nothing.
-    let spread = predicted.high_ms / predicted.worst_ms - 1.0;
+    let spread = predicted.spread;
     predicted.applies.then(|| Saving {
         low: (now - predicted.worst_ms).max(0.0) * (1.0 - spread),
         high: ((now - predicted.best_ms).max(0.0) * (1.0 + spread)).min(now),

@@ -53,6 +53,8 @@ pub struct Predicted {
     /// The best and the worst case of the unknowns, without the replay error.
     pub best_ms: f64,
     pub worst_ms: f64,
+    /// How far a prediction may be off beyond these cases, as a share.
+    pub spread: f64,
     /// Additional device memory that the change needs.
     pub extra_bytes: u64,
     /// Whether the changes affect anything in the trace.
@@ -193,6 +195,7 @@ impl Replay {
             high_ms,
             best_ms,
             worst_ms,
+            spread: spread.max((1.0 + LEAST_RANGE) * step_ms / worst_ms - 1.0),
             extra_bytes: expected.extra_bytes,
             applies: expected.applied,
             power: expected.power,
