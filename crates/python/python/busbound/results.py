@@ -173,7 +173,7 @@ class Change(Record):
 
     outcome: Literal['faster', 'slower', 'no_clear_difference']
     factor: float
-    """The longer median step divided by the shorter one, at least 1."""
+    """The longer mean step divided by the shorter one, at least 1."""
     before_ms: float
     after_ms: float
     largest_part: PartChange | None

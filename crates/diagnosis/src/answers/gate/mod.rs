@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 pub use expression::{Requirement, RequirementError};
 
 use crate::answers::diagnosis::Diagnosis;
-use crate::figures::FigureId;
+use crate::figures::{FigureId, FigureUnit};
 use crate::quantity::plural;
 use crate::unit::Unit;
 use expression::Values;
@@ -215,8 +215,9 @@ fn check(wanted: &Requirement, values: &RunValues<'_>) -> Check {
         return Check { why: Some(why_undecided(wanted, values)), ..check };
     };
     let (value, limit) = (short(outcome.left), short(outcome.right));
-    let space = if check.unit.is_empty() || check.unit.starts_with('/') { "" } else { " " };
-    let of = format!("{space}{}", check.unit);
+    let unit = if check.unit == FigureUnit::Share.symbol() { "" } else { check.unit.as_str() };
+    let space = if unit.is_empty() || unit.starts_with(['/', '%']) { "" } else { " " };
+    let of = format!("{space}{unit}");
     Check {
         passed: outcome.is_met,
         value: Some(outcome.left),
