@@ -108,8 +108,8 @@ impl Kind {
         let ahead = prefetching(Offloading { depth: 1, resident: 0.0, layer_bytes: None });
         match self {
             Self::Out => Fix::new(
-                "Copy out on a second stream into a pinned buffer. With torch.cuda.stream(copy_stream): out.copy_(tensor, \
-                 non_blocking=True); event.record(). Wait for the event only before the tensor changes or the buffer is read.",
+                "Copy out on a second stream that first waits for the current one (copy_stream.wait_stream(…)), into a pinned \
+                 buffer, with non_blocking=True. Record an event, and wait for it only before the tensor changes or the buffer is read.",
             )
             .doing("copying out on a second stream")
             .code(OUT_CODE)

@@ -115,7 +115,7 @@ struct Room {
 fn lines_of_first(diagnosis: &Diagnosis, width: u16, show: Show) -> usize {
     let Some(first) = diagnosis.findings.first() else { return 0 };
     let reserved = if diagnosis.findings.len() > 1 { 2 } else { 1 };
-    let then = short_follow_ups(diagnosis, width);
+    let then = short_follow_ups(diagnosis, width, show);
     let promised = lines_of_promised_after(0, diagnosis, width);
     entry(0, first, diagnosis, width, show.first).lines().count() + then.lines().count() + promised + reserved
 }
@@ -271,7 +271,7 @@ fn findings(out: &mut String, diagnosis: &Diagnosis, width: u16, room: Room) {
     }
     let mut shown = String::new();
     let mut left = diagnosis.findings.len();
-    let then = short_follow_ups(diagnosis, width);
+    let then = short_follow_ups(diagnosis, width, room.show);
     for (i, finding) in diagnosis.findings.iter().enumerate() {
         // One line says that there are more, and one stays empty.
         let reserved = if left > 1 { 2 } else { 1 }
@@ -312,7 +312,7 @@ fn forms_of(i: usize, finding: &Finding) -> &'static [Form] {
 }
 
 /// Fixes that pay after those of the findings.
-fn short_follow_ups(diagnosis: &Diagnosis, width: u16) -> String {
+fn short_follow_ups(diagnosis: &Diagnosis, width: u16, show: Show) -> String {
     let mut out = String::new();
     for fix in prize::follow_ups(diagnosis) {
         let entry = |text: &str| {
@@ -321,15 +321,16 @@ fn short_follow_ups(diagnosis: &Diagnosis, width: u16) -> String {
             entry
         };
         let (brief, whole) = (entry(&fix.text), entry(&format!("{}  [explain: {}]", fix.text, fix.id)));
-        // The id is not worth a line of its own.
-        out.push_str(if brief.lines().count() < whole.lines().count() { &brief } else { &whole });
+        // Where there is little room, the id is not worth a line of its own.
+        let is_cut = !show.notes && brief.lines().count() < whole.lines().count();
+        out.push_str(if is_cut { &brief } else { &whole });
     }
     out
 }
 
 /// Fixes that pay after those of the findings, with how to predict them.
 pub(super) fn follow_ups(diagnosis: &Diagnosis, width: u16) -> String {
-    let mut out = short_follow_ups(diagnosis, width);
+    let mut out = short_follow_ups(diagnosis, width, Show::ALL[0]);
     if let Some(command) = prize::predicts_all(diagnosis).filter(|_| !out.is_empty()) {
         hanging(&mut out, "       ", &command, width);
     }

@@ -75,7 +75,7 @@ pub(crate) fn gain(diagnosis: &Diagnosis) -> Option<String> {
     }
     let after = |saved: f64| step - saved;
     let after = match at_best {
-        true => format!("{} at best", milliseconds(after(saves.high))),
+        true => format!("down to {}", milliseconds(after(saves.high))),
         false => milliseconds_range(after(saves.high), after(saves.low)),
     };
     let (title, now) = (diagnosis.verdict.bound.title(), step_time::now(diagnosis));

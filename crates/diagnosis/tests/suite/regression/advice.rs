@@ -71,7 +71,7 @@ fn the_fix_of_an_optimizer_on_the_cpu_says_what_the_gpu_gives() {
     for run in ["optimizer-adam_9-serial_pageable", "optimizer-adam_9-serial_pinned"] {
         let (diagnosis, answer) = (diagnosed(run), tested(run));
         let on_gpu = answer.scenarios.iter().find(|one| one.apply == ["optimizer=gpu"]).unwrap();
-        let said = format!("(168 MB more memory): {:.2} ms/step.", on_gpu.step_ms);
+        let said = format!("(168 MB more memory): then a step takes {:.2} ms.", on_gpu.step_ms);
         let fix = &found(&diagnosis, FindingId::CpuOptimizer).fix;
         assert!(fix.contains("as soon as its gradient is complete") && fix.ends_with(&said), "{fix}");
     }
