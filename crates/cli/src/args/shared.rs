@@ -44,7 +44,7 @@ pub(crate) struct AnalysisArgs {
     #[arg(long, value_name = "REGEX")]
     pub(crate) steps: Option<Regex>,
     /// Leave out the first N steps [default: steps at the beginning that are clearly longer]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", hide_short_help = true)]
     pub(crate) warmup: Option<usize>,
     /// Start from this step time without the profiler, e.g. 31.8ms [default: measured or estimated]
     ///
@@ -116,7 +116,7 @@ pub(crate) struct OutputArgs {
     #[arg(short, long)]
     pub(crate) verbose: bool,
     /// Print no progress and no warnings
-    #[arg(short, long)]
+    #[arg(short, long, hide_short_help = true)]
     pub(crate) quiet: bool,
 }
 

@@ -73,13 +73,11 @@ impl DeviceTimeline {
     /// Copies are exposed while no kernel runs on their device.
     pub(crate) fn exposed_copies(&self, copies: &IntervalSet) -> IntervalSet {
         let exposed = copies.difference(&self.kernels);
-        match exposed.hull().and_then(|all| self.judged.part_of(all)) {
-            Some(part) if self.judged.until.is_some() => {
-                exposed.intersection(&IntervalSet::from_unsorted([part]))
-            }
-            _ if self.judged.until.is_some() => IntervalSet::default(),
-            _ => exposed,
+        if self.judged.until.is_none() {
+            return exposed;
         }
+        let counted = exposed.hull().and_then(|all| self.judged.part_of(all));
+        exposed.intersection(&IntervalSet::from_unsorted(counted))
     }
 
     /// The exposed part of one copy.

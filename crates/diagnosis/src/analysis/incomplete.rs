@@ -11,9 +11,12 @@ use crate::verdict::Withheld;
 /// Above this share of the GPU events, work that is lost or has no duration may decide the verdict.
 const MUCH: f64 = 0.01;
 
+/// What helps if a file is damaged.
+const WHOLE: &str = "use the file that the profiler wrote, or record again";
+
 /// Why the verdict is inconclusive; `None` if the work is complete.
 pub(crate) fn reason(trace: &Trace) -> Option<Withheld> {
-    let because = |id, why| Some(Withheld { id, why });
+    let because = |id, why, remedy| Some(Withheld { id, why, remedy });
     let lost = &trace.stats().lost_work;
     let is_much = |(_, rows): &(&EventKind, &LostRows)| rows.at_most as f64 > MUCH * rows.of as f64;
     let mut damaged = lost.damaged.iter().filter(is_much).map(|(kind, _)| kind).peekable();
@@ -21,12 +24,13 @@ pub(crate) fn reason(trace: &Trace) -> Option<Withheld> {
         return because(
             LimitationId::LostRows,
             format!("{} rows of this file could not be read", words(damaged)),
+            WHOLE,
         );
     }
     if !lost.beyond_memory.is_empty() {
         let rows = words(lost.beyond_memory.iter());
         let why = format!("some {rows} rows were not read because --memory is too small");
-        return because(LimitationId::Lost, why);
+        return because(LimitationId::Lost, why, "allow more with --memory, or record fewer steps");
     }
     let LostRows { at_most: off, of } = lost.kernels_off;
     if off as f64 > MUCH * of as f64 {
@@ -35,7 +39,7 @@ pub(crate) fn reason(trace: &Trace) -> Option<Withheld> {
             "kernels were recorded for {share} of the time only (busbound record --ring samples them when there are many), so that idle time is \
              not visible"
         );
-        return because(LimitationId::Lost, why);
+        return because(LimitationId::Lost, why, "record a few steps without --ring");
     }
     let of = |wanted: fn(EventKind) -> bool| {
         let all = trace.events().filter(|event| wanted(event.kind())).count();
@@ -47,8 +51,8 @@ pub(crate) fn reason(trace: &Trace) -> Option<Withheld> {
     };
     let (work, calls) = (of(EventKind::is_gpu_work), of(EventKind::is_call));
     match () {
-        () if work.0 || calls.0 => because(LimitationId::NoEnd, ends(trace)),
-        () if work.1 => because(LimitationId::Lost, strays(trace)),
+        () if work.0 || calls.0 => because(LimitationId::NoEnd, ends(trace), WHOLE),
+        () if work.1 => because(LimitationId::Lost, strays(trace), WHOLE),
         () => None,
     }
 }

@@ -18,7 +18,7 @@ const UNLIKE: f64 = 5.0;
 /// Why nothing can be said about later steps; `None` for other traces.
 pub(crate) fn reason(facts: &Facts<'_>) -> Option<Withheld> {
     let why = initialization(facts).or_else(|| two_unlike_steps(facts))?;
-    Some(Withheld { id: LimitationId::StartUp, why: format!("{why}; record several steps after a warm-up") })
+    Some(Withheld { id: LimitationId::StartUp, why, remedy: "record several steps after a warm-up" })
 }
 
 fn initialization(facts: &Facts<'_>) -> Option<String> {

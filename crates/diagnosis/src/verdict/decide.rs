@@ -133,12 +133,23 @@ pub(crate) fn verdict(facts: &Facts<'_>, asked: Option<&Asked<'_>>) -> Verdict {
     let gains = Gains::of(facts, asked);
     let (first, second) = gains.leaders();
     let bound = decide(&gains, first, second);
+    let headroom = asked.filter(|_| bound != Bound::Unknown).map(|asked| headroom(asked, first.0));
+    let because = because(facts, &gains, bound, first);
+    let mut verdict = match bound {
+        Bound::Mixed => mixed(facts, &gains, first, second, headroom.as_ref()),
+        Bound::Unknown => Verdict::of(bound, gains.unknown / gains.step_ms, &because),
+        _ => Verdict::of(bound, first.1 / gains.step_ms, &because),
+    };
+    verdict.headroom = headroom;
+    verdict
+}
+
+/// Why this bounds the step, as a sentence without its capital letter and its period.
+fn because(facts: &Facts<'_>, gains: &Gains, bound: Bound, first: (Bound, f64)) -> String {
     let share = |gain: f64| gain / gains.step_ms;
     let clause = |bound| clause(facts, bound);
-    let claim = |leader| claim(facts, &gains, leader);
     let unknown = facts.breakdown.share_of(|part| bound_of(part) == Some(Bound::Unknown)).unwrap_or(0.0);
-    let because = match bound {
-        Bound::Mixed => mixed(facts, &gains, first, second, asked),
+    match bound {
         Bound::Unknown => {
             let (next, share) = largest_part(facts);
             format!(
@@ -161,20 +172,13 @@ pub(crate) fn verdict(facts: &Facts<'_>, asked: Option<&Asked<'_>>) -> Verdict {
             )
         }
         _ => {
-            let first = claim(first);
-            let of = first.sentence();
+            let of = claim(facts, gains, first).sentence();
             match unknown >= MUCH_UNKNOWN {
                 true => format!("{of}; {} {}", percent(unknown), clause(Bound::Unknown)),
                 false => of,
             }
         }
-    };
-    let gain = if bound == Bound::Unknown { gains.unknown } else { first.1 };
-    let mut verdict = Verdict::of(bound, share(gain), &because);
-    if bound != Bound::Unknown {
-        verdict.headroom = asked.map(|asked| headroom(asked, first.0));
     }
-    verdict
 }
 
 /// The part of the step that is largest, other than what is not visible, and its share.
@@ -239,18 +243,22 @@ fn mixed(
     gains: &Gains,
     first: (Bound, f64),
     second: (Bound, f64),
-    asked: Option<&Asked<'_>>,
-) -> String {
-    let next = asked.and_then(|asked| headroom(asked, first.0).next_bound);
+    headroom: Option<&Headroom>,
+) -> Verdict {
+    let next = headroom.and_then(|headroom| headroom.next_bound);
     let is_one = second.1 < ALIKE * first.1 || on_host(first.0) && on_host(second.0);
+    let share = first.1 / gains.step_ms;
     match (next, gained(facts, first.0)) {
-        (Some(next), Some(without)) if is_one => format!(
-            "without {without}, only {} {} would be saved: then it is {}",
-            percent(first.1 / gains.step_ms),
-            facts.of_each_own(),
-            next.title().to_lowercase()
-        ),
-        _ => both(facts, gains, first, second),
+        (Some(next), Some(without)) if is_one => {
+            let because = format!(
+                "without {without}, only {} {} would be saved: then it is {}",
+                percent(share),
+                facts.of_each_own(),
+                next.title().to_lowercase()
+            );
+            Verdict::mixed([first.0, next], share, &because)
+        }
+        _ => Verdict::mixed([first.0, second.0], share, &both(facts, gains, first, second)),
     }
 }
 

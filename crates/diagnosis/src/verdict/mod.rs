@@ -69,12 +69,29 @@ impl Bound {
             Self::Unknown => "Inconclusive",
         }
     }
+
+    /// What bounds a step, as a noun.
+    pub fn noun(self) -> &'static str {
+        match self {
+            Self::Transfer => "copies",
+            Self::Communication => "collectives",
+            Self::Compute => "compute",
+            Self::Launch => "launches",
+            Self::Host => "host work",
+            Self::Sync => "host syncs",
+            Self::Input => "input",
+            Self::Mixed | Self::Unknown => "several things",
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Verdict {
     pub bound: Bound,
+    /// The two that a mixed verdict consists of, the larger one first; empty for every other verdict.
+    #[serde(default)]
+    pub between: Vec<Bound>,
     /// Share of a step that goes away if what bounds it is free, 0 to 1.
     pub share: f64,
     pub statement: String,
@@ -94,6 +111,8 @@ pub struct Verdict {
 pub(crate) struct Withheld {
     pub(crate) id: LimitationId,
     pub(crate) why: String,
+    /// What to do about it; empty if nothing helps.
+    pub(crate) remedy: &'static str,
 }
 
 /// What a step would take if what bounds it took no time.
@@ -116,6 +135,22 @@ impl Verdict {
         self.bound == Bound::Transfer && self.share < OVERLAPPED
     }
 
+    /// How the answer begins: `Transfer-bound`, `Mixed (compute and copies)`.
+    pub fn title(&self) -> String {
+        match self.between.as_slice() {
+            [first, second] => format!("{} ({} and {})", self.bound.title(), first.noun(), second.noun()),
+            _ => self.bound.title().to_owned(),
+        }
+    }
+
+    /// No single thing bounds the step. `because` as in [`Self::of`].
+    fn mixed(between: [Bound; 2], share: f64, because: &str) -> Self {
+        let mut verdict = Self::of(Bound::Mixed, share, because);
+        verdict.between = between.to_vec();
+        verdict.statement = format!("{}: {because}.", verdict.title());
+        verdict
+    }
+
     /// `because` is a sentence without its capital letter and its period.
     pub(crate) fn of(bound: Bound, share: f64, because: &str) -> Self {
         let statement = format!("{}: {because}.", bound.title());
@@ -123,6 +158,7 @@ impl Verdict {
         let capital: String = letters.next().iter().flat_map(|first| first.to_uppercase()).collect();
         Self {
             bound,
+            between: Vec::new(),
             share,
             statement,
             because: format!("{capital}{}.", letters.as_str()),
@@ -142,6 +178,10 @@ impl Verdict {
             true if withheld.id == LimitationId::StartUp => why.clone(),
             true => format!("{why}; figures cover only the rest"),
             false => format!("the GPU events could not be read: {why}"),
+        };
+        let because = match withheld.remedy {
+            "" => because,
+            remedy => format!("{because}. For a verdict: {remedy}"),
         };
         Self { withheld: Some(withheld.id), ..Self::of(Bound::Unknown, 0.0, &because) }
     }

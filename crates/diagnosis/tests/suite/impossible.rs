@@ -69,6 +69,7 @@ fn is_refused(trace: &Trace, id: LimitationId, why: &str) {
     assert_eq!(run.verdict.bound, Bound::Unknown, "{}", run.verdict.statement);
     assert_eq!(run.verdict.withheld, Some(id), "{}", run.verdict.statement);
     assert!(run.verdict.statement.contains(why), "{}", run.verdict.statement);
+    assert!(run.verdict.statement.contains(". For a verdict: "), "{}", run.verdict.statement);
     assert!(run.prize.is_none() && run.bounds.is_empty());
     assert!(!run.source.complete);
     let survey = survey(trace, &Source::named("made.json"));

@@ -55,7 +55,8 @@ fn graphs_that_ran_unseen_leave_no_verdict() {
     let whole = diagnosis_of(&root().join("fixtures/nsight/graphs_whole.sqlite"));
     assert_eq!(
         whole.verdict.statement,
-        "Inconclusive: 10 of 10 CUDA graph launches left no GPU work in the trace; figures cover only the rest."
+        "Inconclusive: 10 of 10 CUDA graph launches left no GPU work in the trace; figures cover only the rest. For a verdict: nsys profile \
+         --cuda-graph-trace=node …; it slows down graph launches."
     );
     assert!(whole.limitations.iter().any(|limitation| limitation.id == LimitationId::GraphWork));
     assert!(whole.findings.iter().all(|finding| finding.severity == Severity::Low));

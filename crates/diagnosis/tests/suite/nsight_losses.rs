@@ -121,7 +121,8 @@ fn a_row_that_skips_others_makes_the_verdict_inconclusive() {
     let run = diagnosis_of(&path);
     assert_eq!(
         run.verdict.statement,
-        "Inconclusive: kernel rows of this file could not be read; figures cover only the rest."
+        "Inconclusive: kernel rows of this file could not be read; figures cover only the rest. For a verdict: use the file that the profiler wrote, or \
+         record again."
     );
 }
 
@@ -136,7 +137,8 @@ fn lost_kernels_do_not_make_a_run_transfer_bound() {
         (run.verdict.bound, run.verdict.statement.as_str()),
         (
             Bound::Unknown,
-            "Inconclusive: kernel rows of this file could not be read; figures cover only the rest."
+            "Inconclusive: kernel rows of this file could not be read; figures cover only the rest. For a verdict: use the file that the profiler wrote, or \
+         record again."
         )
     );
     assert!(run.findings.iter().all(|finding| finding.severity == Severity::Low));
@@ -151,7 +153,8 @@ fn kernels_without_an_end_are_reported() {
         let run = diagnosis_of(&path);
         assert_eq!(
             run.verdict.statement,
-            "Inconclusive: 3 of 6 kernels have no usable end; figures cover only the rest."
+            "Inconclusive: 3 of 6 kernels have no usable end; figures cover only the rest. For a verdict: use the file that the profiler wrote, or \
+         record again."
         );
         let no_end = run.limitations.iter().find(|limitation| limitation.id == LimitationId::NoEnd).unwrap();
         assert_eq!(no_end.text, "3 of 6 kernels have no usable end; no figure includes their time.");

@@ -77,6 +77,16 @@ fn every_known_bottleneck_is_reported() {
 }
 
 #[test]
+fn a_mixed_verdict_names_what_it_consists_of() {
+    let verdict = fixture("off_block_pinned_c4").verdict;
+    assert_eq!(verdict.between, [Bound::Compute, Bound::Transfer]);
+    assert!(verdict.statement.starts_with("Mixed (compute and copies): "), "{}", verdict.statement);
+    for (name, bound, _) in KNOWN.iter().filter(|(_, bound, _)| *bound != Bound::Mixed) {
+        assert!(fixture(name).verdict.between.is_empty(), "{name}: {bound:?}");
+    }
+}
+
+#[test]
 fn every_finding_has_evidence_a_fix_and_an_ordered_range() {
     for (name, ..) in KNOWN {
         for finding in fixture(name).findings {

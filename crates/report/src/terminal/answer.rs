@@ -116,15 +116,15 @@ fn lines_of_first(diagnosis: &Diagnosis, width: u16, show: Show) -> usize {
     let Some(first) = diagnosis.findings.first() else { return 0 };
     let reserved = if diagnosis.findings.len() > 1 { 2 } else { 1 };
     let then = short_follow_ups(diagnosis, width, show);
-    let promised = lines_of_promised_after(0, diagnosis, width);
+    let promised = lines_of_promised_after(0, diagnosis, width, Form::Title);
     entry(0, first, diagnosis, width, show.first).lines().count() + then.lines().count() + promised + reserved
 }
 
-/// Lines of the titles of the findings after this place in the list that the headline promises to fix: they are never left out.
-fn lines_of_promised_after(i: usize, diagnosis: &Diagnosis, width: u16) -> usize {
+/// Lines of the findings after this place in the list that the headline promises to fix: they are never left out.
+fn lines_of_promised_after(i: usize, diagnosis: &Diagnosis, width: u16, form: Form) -> usize {
     let rest = diagnosis.findings.iter().enumerate().skip(i + 1);
     let promised = rest.filter(|(_, finding)| prize::is_promised(finding, diagnosis));
-    promised.map(|(at, finding)| entry(at, finding, diagnosis, width, Form::Title).lines().count()).sum()
+    promised.map(|(at, finding)| entry(at, finding, diagnosis, width, form).lines().count()).sum()
 }
 
 /// What bounds the run, and the prize.
@@ -274,12 +274,15 @@ fn findings(out: &mut String, diagnosis: &Diagnosis, width: u16, room: Room) {
     let then = short_follow_ups(diagnosis, width, room.show);
     for (i, finding) in diagnosis.findings.iter().enumerate() {
         // One line says that there are more, and one stays empty.
-        let reserved = if left > 1 { 2 } else { 1 }
-            + then.lines().count()
-            + lines_of_promised_after(i, diagnosis, width);
-        let fits = |text: &String| shown.lines().count() + text.lines().count() + reserved <= room.lines;
+        let reserved = if left > 1 { 2 } else { 1 } + then.lines().count() + shown.lines().count();
         let text = |form: Form| entry(i, finding, diagnosis, width, form);
-        let Some(text) = forms_of(i, finding).iter().map(|form| text(*form)).find(fits).or_else(|| {
+        // What to change about the other promised findings is worth more than the evidence for this one.
+        let fitting = |promised: Form| {
+            let others = lines_of_promised_after(i, diagnosis, width, promised);
+            let fits = |text: &String| text.lines().count() + others + reserved <= room.lines;
+            forms_of(i, finding).iter().map(|form| text(*form)).find(fits)
+        };
+        let Some(text) = fitting(Form::Brief).or_else(|| fitting(Form::Title)).or_else(|| {
             // Without what to change, the rest is worth nothing.
             match i {
                 0 => Some(text(room.show.first)),
@@ -306,7 +309,7 @@ fn findings(out: &mut String, diagnosis: &Diagnosis, width: u16, room: Room) {
 fn forms_of(i: usize, finding: &Finding) -> &'static [Form] {
     match (i, finding.saves_ms_per_step.high > 0.0) {
         (0, _) => &[Form::Whole, Form::Fix, Form::Brief],
-        (_, true) => &[Form::Whole, Form::Fix, Form::Title],
+        (_, true) => &[Form::Whole, Form::Fix, Form::Brief, Form::Title],
         (_, false) => &[Form::Title],
     }
 }
@@ -320,7 +323,7 @@ fn short_follow_ups(diagnosis: &Diagnosis, width: u16, show: Show) -> String {
             hanging(&mut entry, "  then ", text, width);
             entry
         };
-        let (brief, whole) = (entry(&fix.text), entry(&format!("{}  [explain: {}]", fix.text, fix.id)));
+        let (brief, whole) = (entry(&fix.text), entry(&fix.explained()));
         // Where there is little room, the id is not worth a line of its own.
         let is_cut = !show.notes && brief.lines().count() < whole.lines().count();
         out.push_str(if is_cut { &brief } else { &whole });
@@ -433,9 +436,11 @@ fn notes(
 /// What to do with the answer.
 fn next(out: &mut String, diagnosis: &Diagnosis, width: u16) {
     let mut steps = vec!["--open (timeline)".to_owned(), "-v (figures)".to_owned()];
-    steps.push(match diagnosis.findings.first() {
-        Some(first) => format!("busbound explain {}", first.id),
-        None => format!("busbound explain {}", diagnosis.verdict.bound.id()),
+    let verdict = &diagnosis.verdict;
+    steps.push(match (verdict.withheld, diagnosis.findings.first()) {
+        (Some(why), _) => format!("busbound explain {why}"),
+        (None, Some(first)) => format!("busbound explain {}", first.id),
+        (None, None) => format!("busbound explain {}", verdict.bound.id()),
     });
     let mut text = String::new();
     hanging(&mut text, "  next: ", &steps.join(" · "), width);

@@ -35,20 +35,6 @@ pub(crate) fn word(resource: Resource, diagnosis: &Diagnosis) -> &'static str {
     }
 }
 
-/// What bounds a step, as a noun.
-fn noun(bound: Bound) -> &'static str {
-    match bound {
-        Bound::Transfer => "all copies",
-        Bound::Communication => "collectives",
-        Bound::Compute => "compute",
-        Bound::Launch => "launches",
-        Bound::Host => "host work",
-        Bound::Sync => "host syncs",
-        Bound::Input => "input",
-        Bound::Mixed | Bound::Unknown => "several things",
-    }
-}
-
 /// What bounds the run if this resource does.
 fn bound_of(resource: Resource) -> Bound {
     match resource {
@@ -94,7 +80,10 @@ pub(crate) fn if_free(diagnosis: &Diagnosis) -> Vec<String> {
     // What bounds the run may be several resources, or not among those that gain most.
     let is_said = alone.is_some_and(|alone| leading.iter().any(|bound| bound.resource == alone));
     if let Some(headroom) = headroom.filter(|_| !is_said && !entries.is_empty()) {
-        let text = format!("{} → {}", noun(headroom.resource), milliseconds(headroom.step_if_free_ms));
+        // Each direction of copies has an entry of its own.
+        let all = if headroom.resource == Bound::Transfer { "all " } else { "" };
+        let (what, step) = (headroom.resource.noun(), milliseconds(headroom.step_if_free_ms));
+        let text = format!("{all}{what} → {step}");
         entries.push(then(text));
     }
     entries
@@ -112,7 +101,7 @@ fn only_resource(diagnosis: &Diagnosis, bound: Bound) -> Option<Resource> {
 pub(crate) fn next(diagnosis: &Diagnosis) -> Option<String> {
     let headroom = diagnosis.verdict.headroom.as_ref()?;
     let then = headroom.next_bound?.title().to_lowercase();
-    let free = noun(headroom.resource).trim_start_matches("all ");
+    let free = headroom.resource.noun();
     Some(format!("Without {free}, the {} is {then}", diagnosis.unit()))
 }
 

@@ -1,21 +1,26 @@
 //! What does a run gain by fixes? The first line of an answer, and the line of each finding.
 
 use busbound_diagnosis::quantity::{milliseconds, milliseconds_range};
-use busbound_diagnosis::{AppliedFix, Bound, Diagnosis, Finding, FindingId};
+use busbound_diagnosis::{AppliedFix, Bound, Diagnosis, Finding, FindingId, Prize};
 
 use super::step_time;
 
 /// A smaller speedup is said in percent: as a factor it would have one digit that matters.
 const SAID_IN_PERCENT: f64 = 1.25;
 
-/// `Transfer-bound: 274 ms/step → about 81 ms (3.4x) by pinning host buffers.`; `None` if no fix gains 5% for sure.
-fn prize(diagnosis: &Diagnosis) -> Option<String> {
-    let prize = diagnosis.prize.as_ref().filter(|prize| prize.step_ms >= 1.05 * prize.high_ms)?;
+/// The prize, if its fixes gain 5% for sure and the finding that saves most is part of it: then the headline promises it.
+fn promised(diagnosis: &Diagnosis) -> Option<&Prize> {
+    fix_of(diagnosis.findings.first()?, diagnosis)?;
+    let is_something = |prize: &&Prize| prize.fixes.iter().any(|fix| !fix.doing.is_empty());
+    diagnosis.prize.as_ref().filter(|prize| prize.step_ms >= 1.05 * prize.high_ms).filter(is_something)
+}
+
+/// `Transfer-bound: 274 ms/step → about 81 ms (3.4x) by pinning host buffers.`
+fn promise(diagnosis: &Diagnosis, prize: &Prize) -> String {
     let doing: Vec<&str> = prize.fixes.iter().flat_map(|fix| fix.doing.iter().copied()).collect();
     let doing = match doing.as_slice() {
         [first @ .., last] if !first.is_empty() => format!("{} and {last}", first.join(", ")),
-        [only] => (*only).to_owned(),
-        _ => return None,
+        few => few.concat(),
     };
     // A prediction that may be far off is a range, not one number.
     let is_wide = prize.high_ms - prize.low_ms > 0.16 * prize.fixed_ms;
@@ -33,7 +38,7 @@ fn prize(diagnosis: &Diagnosis) -> Option<String> {
         }
         false => format!("about {} ({:.1}x)", milliseconds(prize.fixed_ms), prize.speedup),
     };
-    Some(format!("{}: {} → {gain} by {doing}.", diagnosis.verdict.bound.title(), step_time::now(diagnosis)))
+    format!("{}: {} → {gain} by {doing}.", diagnosis.verdict.title(), step_time::now(diagnosis))
 }
 
 /// The fixes of the prize, in the order in which they are made.
@@ -46,22 +51,16 @@ fn fix_of<'d>(finding: &Finding, diagnosis: &'d Diagnosis) -> Option<&'d Applied
     fixes(diagnosis).find(|fix| fix.finding == finding.id)
 }
 
-/// Whether the headline promises the prize: the finding that saves most is part of it.
-fn promises_prize(diagnosis: &Diagnosis) -> bool {
-    let first = diagnosis.findings.first();
-    first.is_some_and(|first| fix_of(first, diagnosis).is_some()) && prize(diagnosis).is_some()
-}
-
 /// Whether the headline promises to fix this finding.
 pub(crate) fn is_promised(finding: &Finding, diagnosis: &Diagnosis) -> bool {
-    promises_prize(diagnosis) && fix_of(finding, diagnosis).is_some()
+    promised(diagnosis).is_some() && fix_of(finding, diagnosis).is_some()
 }
 
 /// The prize, if the finding that saves most is part of it; else what that finding saves.
 pub(crate) fn gain(diagnosis: &Diagnosis) -> Option<String> {
     let first = diagnosis.findings.first()?;
-    if promises_prize(diagnosis) {
-        return prize(diagnosis);
+    if let Some(prize) = promised(diagnosis) {
+        return Some(promise(diagnosis, prize));
     }
     if diagnosis.verdict.bound == Bound::Unknown {
         return None;
@@ -78,7 +77,7 @@ pub(crate) fn gain(diagnosis: &Diagnosis) -> Option<String> {
         true => format!("down to {}", milliseconds(after(saves.high))),
         false => milliseconds_range(after(saves.high), after(saves.low)),
     };
-    let (title, now) = (diagnosis.verdict.bound.title(), step_time::now(diagnosis));
+    let (title, now) = (diagnosis.verdict.title(), step_time::now(diagnosis));
     Some(format!("{title}: {now} → {after} by {}.", first.doing))
 }
 
@@ -131,7 +130,14 @@ fn range_alone(finding: &Finding, diagnosis: &Diagnosis) -> Option<String> {
 pub(crate) struct FollowUp {
     /// `prefetching on a second stream: 3.42 ms → 2.61 ms`.
     pub(crate) text: String,
-    pub(crate) id: FindingId,
+    id: FindingId,
+}
+
+impl FollowUp {
+    /// With its explanation: `… [explain: serialized_copies]`.
+    pub(crate) fn explained(&self) -> String {
+        format!("{}  [explain: {}]", self.text, self.id)
+    }
 }
 
 /// Fixes that pay once the findings are fixed: what they are, and what they gain then.
@@ -178,8 +184,7 @@ pub(crate) fn saving(finding: &Finding, diagnosis: &Diagnosis) -> String {
         false => format!("saves {}{unit}", milliseconds_range(saves.low, saves.high)),
     };
     // After the fixes that the headline promises, less is left of the step than that.
-    let left = diagnosis.prize.as_ref().filter(|_| promises_prize(diagnosis)).map(|prize| prize.fixed_ms);
-    match left.is_some_and(|left| saves.high > left) {
+    match promised(diagnosis).is_some_and(|prize| saves.high > prize.fixed_ms) {
         true => format!("alone, {saving}"),
         false => saving,
     }

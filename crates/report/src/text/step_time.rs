@@ -28,10 +28,9 @@ pub(crate) fn now(diagnosis: &Diagnosis) -> String {
             let recorded = milliseconds(recorded_ms(diagnosis));
             format!("{range}{unit} without the profiler (estimated; {recorded} recorded)")
         }
-        Some(unprofiled) => {
-            let about = if unprofiled.source == UnprofiledSource::Model { "about " } else { "" };
+        Some(_) => {
             let recorded = milliseconds(recorded_ms(diagnosis));
-            format!("{about}{now}{unit} without the profiler ({recorded} recorded)")
+            format!("{}{unit} without the profiler ({recorded} recorded)", about(diagnosis))
         }
     }
 }

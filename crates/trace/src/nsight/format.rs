@@ -42,6 +42,9 @@ fn remedy(missing: Recordable, is_whole: bool) -> Option<&'static str> {
         Recordable::GraphNodes | Recordable::GraphWork => {
             "nsys profile --cuda-graph-trace=node …; it slows down graph launches"
         }
+        Recordable::KernelRecords | Recordable::CallRecords => {
+            "record a shorter part: nsys profile --capture-range=cudaProfilerApi …, or --delay and --duration"
+        }
         Recordable::PageFaults => {
             "nsys profile --cuda-um-gpu-page-faults=true --cuda-um-cpu-page-faults=true …"
         }

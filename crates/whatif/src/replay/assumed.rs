@@ -55,6 +55,8 @@ pub(super) struct Assumed {
     pub(super) receiving: f64,
     /// Host time per copy that moves to a stream of its own, in nanoseconds: an event, a wait and the switch of streams, in Python.
     pub(super) side_stream: Time,
+    /// The host waits for the copies of a group before it issues those of the next, as diffusers' hooks do.
+    pub(super) waits_for_groups: bool,
     /// Time of a kernel that reads host memory, once it reads device memory instead, as a share of its measured time.
     pub(super) beside_link: f64,
     /// How much of the power effect to assume.
@@ -89,6 +91,7 @@ impl Assumed {
         handing_over: 0.9,
         receiving: 0.05,
         side_stream: 15_000,
+        waits_for_groups: false,
         beside_link: 0.08,
         power: Effect::AsMeasured,
         independent: false,
@@ -117,6 +120,7 @@ impl Assumed {
         handing_over: 0.4,
         receiving: 0.01,
         side_stream: 3_000,
+        waits_for_groups: false,
         beside_link: 0.01,
         power: Effect::None,
         independent: true,
@@ -145,6 +149,7 @@ impl Assumed {
         handing_over: 1.0,
         receiving: 0.2,
         side_stream: 60_000,
+        waits_for_groups: true,
         beside_link: 0.3,
         power: Effect::Most,
         independent: false,

@@ -42,6 +42,8 @@ pub struct Replay {
     scale: f64,
     /// How much longer the step that answers show is than the replayed ones, as a share.
     beyond: f64,
+    /// No change makes a step shorter than this, in milliseconds.
+    least_ms: f64,
 }
 
 /// The predicted step time, in milliseconds.
@@ -123,6 +125,7 @@ impl Replay {
             if models.is_recorded() { recorded.clone() } else { simulate(models.expected(), &sharing) };
         // The replay error is in all times.
         let scale = 1e-6 / (1.0 + error);
+        let least_ms = SURE_OF_KERNELS * scale * kernels_of_busiest_stream(models.expected());
         unchanged.complete.then(|| Self {
             link: link.clone(),
             unchanged,
@@ -131,6 +134,7 @@ impl Replay {
             models,
             scale,
             beyond: 0.0,
+            least_ms,
         })
     }
 
@@ -187,7 +191,7 @@ impl Replay {
         let (best_ms, worst_ms) = self.extremes(changes, step_ms, expected.step_ms);
         let below = CALIBRATED * (step_ms - best_ms * (1.0 - spread));
         let above = CALIBRATED * (worst_ms * (1.0 + spread) - step_ms);
-        let low_ms = (step_ms - below.max(LEAST_RANGE * step_ms)).max(self.least_ms().min(step_ms));
+        let low_ms = (step_ms - below.max(LEAST_RANGE * step_ms)).max(self.least_ms.min(step_ms));
         let high_ms = step_ms + above.max(LEAST_RANGE * step_ms);
         Predicted {
             step_ms,
@@ -200,17 +204,6 @@ impl Replay {
             applies: expected.applied,
             power: expected.power,
         }
-    }
-
-    /// No change makes kernels shorter: the kernels of the busiest stream.
-    fn least_ms(&self) -> f64 {
-        let model = self.models.expected();
-        let of_stream = |stream: &Vec<WorkId>| -> f64 {
-            let kernels = stream.iter().map(|id| &model.work[*id]).filter(|work| work.kind.is_kernel());
-            kernels.map(|work| work.alone).sum()
-        };
-        let busiest = model.streams.iter().map(of_stream).fold(0.0, f64::max);
-        SURE_OF_KERNELS * self.scale * busiest / model.steps.max(1) as f64
     }
 
     /// The best and the worst case. What recording cost and what the changes assume are independent of each other: both at their
@@ -295,6 +288,15 @@ impl Replay {
         let made = Ran { step_ms: self.ms(simulated.step()), extra_bytes, applied, power: sharing.heavy };
         (graph, simulated, made)
     }
+}
+
+/// Nanoseconds per step. No change makes kernels shorter.
+fn kernels_of_busiest_stream(model: &Model) -> f64 {
+    let of_stream = |stream: &Vec<WorkId>| -> f64 {
+        let kernels = stream.iter().map(|id| &model.work[*id]).filter(|work| work.kind.is_kernel());
+        kernels.map(|work| work.alone).sum()
+    };
+    model.streams.iter().map(of_stream).fold(0.0, f64::max) / model.steps.max(1) as f64
 }
 
 struct Ran {

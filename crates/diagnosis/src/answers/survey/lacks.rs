@@ -26,6 +26,9 @@ pub(super) struct Lack {
     pub(super) remedy: &'static str,
 }
 
+/// What helps against dropped records.
+const FEWER: &str = "record fewer steps (schedule(active=3)) or fewer activities (no with_stack, no profile_memory), or give CUPTI \
+                     larger buffers";
 const BOTH_ACTIVITIES: &str = "profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])";
 
 impl Scope<'_> {
@@ -294,8 +297,7 @@ pub(super) fn kernel_records(scope: &Scope<'_>) -> Option<Lack> {
     Some(Lack {
         what: format!("{} have no {work} in the trace: {}", clauses.join(" and "), scope.dropped()),
         prevents: "knowing what the GPU did then: it looks idle",
-        remedy: "record fewer steps (schedule(active=3)) or fewer activities (no with_stack, no profile_memory), or give CUPTI \
-                 larger buffers",
+        remedy: FEWER,
     })
 }
 
@@ -319,7 +321,7 @@ pub(super) fn graph_work(scope: &Scope<'_>) -> Option<Lack> {
         }
         () => return None,
     };
-    Some(Lack { what, prevents: "knowing what the GPU did then: it looks idle", remedy: "" })
+    Some(Lack { what, prevents: "knowing what the GPU did then: it looks idle", remedy: FEWER })
 }
 
 pub(super) fn call_records(scope: &Scope<'_>) -> Option<Lack> {
@@ -333,7 +335,7 @@ pub(super) fn call_records(scope: &Scope<'_>) -> Option<Lack> {
             scope.dropped()
         ),
         prevents: "knowing why the GPU was idle before them",
-        remedy: "record fewer steps, or fewer activities",
+        remedy: FEWER,
     })
 }
 

@@ -10,6 +10,7 @@ use crate::verdict::Withheld;
 /// Why figures mislead: much GPU work is missing, or records contradict each other.
 pub(crate) fn why_incomplete(trace: &Trace, survey: &Survey) -> Option<Withheld> {
     // For the whole file: a part lacks the work of launches after its last step.
-    let of_file = |missing: &Missing| Withheld { id: missing.id, why: missing.what.clone() };
+    let of_file =
+        |missing: &Missing| Withheld { id: missing.id, why: missing.what.clone(), remedy: missing.remedy };
     incomplete::reason(trace).or_else(|| Missing::withholds(&survey.missing).map(of_file))
 }

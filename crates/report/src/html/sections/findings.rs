@@ -7,7 +7,8 @@ use super::evidence::{self, Evidence};
 use super::{Context, SectionSpec};
 use crate::error::RenderError;
 use crate::html::filters;
-use crate::text::{diagnosis as text, prize};
+use crate::text::diagnosis as text;
+use crate::text::prize::{self, FollowUp};
 
 pub(super) const SECTION: SectionSpec =
     SectionSpec { id: "findings", heading: "What to change", link: "Findings", needs_script: false, body };
@@ -46,10 +47,7 @@ fn body(context: &Context<'_>) -> Result<Option<String>, RenderError> {
         number: context.number,
         cards: cards.collect(),
         nothing: text::nothing_to_fix(diagnosis),
-        then: prize::follow_ups(diagnosis)
-            .iter()
-            .map(|fix| format!("{}  [explain: {}]", fix.text, fix.id))
-            .collect(),
+        then: prize::follow_ups(diagnosis).iter().map(FollowUp::explained).collect(),
     };
     Ok(Some(view.render()?))
 }

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use busbound_cause::thresholds::EVENT_PASSES;
-use busbound_cause::{CallId, HostCall, HostTime, Model, WorkId};
+use busbound_cause::{Awaited, CallId, HostAction, HostCall, HostTime, Model, WorkId};
 
 use super::edit::{
     Group, OwnWaits, bytes_of, groups, is_fetched, move_all, new_stream, remove_call, unblock_host,
     wait_by_event,
 };
 use super::{About, Declared, Made, Terms};
+use crate::replay::assumed::Assumed;
 
 /// The number of groups ahead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,7 +35,7 @@ impl Declared for Prefetch {
         }
     }
 
-    fn apply(&self, graph: &mut Model, _terms: &Terms<'_>) -> Made {
+    fn apply(&self, graph: &mut Model, terms: &Terms<'_>) -> Made {
         let own = OwnWaits::of(graph);
         // Copies on a separate stream that the host does not wait for are already prefetched.
         let kernels: Vec<bool> = (0..graph.streams.len()).map(|stream| graph.has_kernels(stream)).collect();
@@ -42,7 +43,8 @@ impl Declared for Prefetch {
             .map(|id| is_fetched(graph, id) && (kernels[graph.work[id].stream] || own.get(id).is_some()))
             .collect();
         let mut made = Made::default();
-        let mut ahead = Ahead { depth: self.0 as usize, own, before: BTreeMap::new() };
+        let mut ahead =
+            Ahead { depth: self.0 as usize, own, assumed: terms.assumed, before: BTreeMap::new() };
         for of_device in groups(graph, |id| wanted[id]) {
             let its = ahead.fetch(graph, &of_device);
             made.changed += its.changed;
@@ -63,6 +65,7 @@ impl Declared for Prefetch {
 struct Ahead {
     depth: usize,
     own: OwnWaits,
+    assumed: Assumed,
     /// Calls to insert before other calls.
     before: BTreeMap<CallId, Vec<CallId>>,
 }
@@ -81,8 +84,15 @@ impl Ahead {
         let mut largest = 0;
         for (i, group) in all.iter().enumerate() {
             let Some(place) = places[i - group.number.min(self.depth)] else { continue };
-            let called = group.copies.iter().filter(|copy| self.call_at(graph, **copy, place));
-            moves.extend(called.map(|copy| (*copy, stream)));
+            if self.assumed.waits_for_groups && self.depth == 1 && group.number > 0 {
+                self.wait_at(graph, &all[i - 1], place);
+            }
+            let called: Vec<WorkId> =
+                group.copies.iter().copied().filter(|copy| self.call_at(graph, *copy, place)).collect();
+            if let Some(call) = called.first().and_then(|copy| graph.work[*copy].call) {
+                graph.calls[call].cost += self.assumed.side_stream;
+            }
+            moves.extend(called.into_iter().map(|copy| (copy, stream)));
             // A buffer on the device is free when the group that used it is done.
             if group.number > self.depth
                 && let Some(last) = last_kernel(graph, &all[i - self.depth - 1])
@@ -95,6 +105,21 @@ impl Ahead {
         }
         move_all(graph, &moves);
         Made { changed: moves.len(), extra_bytes: largest * self.depth as u64 }
+    }
+
+    /// The host waits for the last copy of a group.
+    fn wait_at(&mut self, graph: &mut Model, group: &Group, place: CallId) {
+        let Some(&last) = group.copies.last() else { return };
+        let id = graph.calls.len();
+        graph.calls.push(HostCall {
+            since: HostTime::default(),
+            after: None,
+            after_work: None,
+            action: HostAction::Wait { awaited: Awaited::Work(last), copy: None },
+            cost: graph.copy_call,
+            ..graph.calls[place].clone()
+        });
+        self.before.entry(place).or_default().push(id);
     }
 
     /// Moves the copy's call ahead; the host work before it stays in place. False for a copy without a call.
