@@ -1,6 +1,9 @@
 //! Runs other programs, and prints what is done.
 
-use std::path::PathBuf;
+use std::cell::RefCell;
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, ensure};
@@ -15,9 +18,34 @@ pub(crate) fn target() -> PathBuf {
     root().join(std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))
 }
 
+thread_local! {
+    /// Where the output of this thread goes, if not to the terminal.
+    static LOG: RefCell<Option<File>> = const { RefCell::new(None) };
+}
+
+/// Runs something with its output in a file, so that several threads can talk at once.
+pub(crate) fn with_log<T>(path: &Path, something: impl FnOnce() -> T) -> anyhow::Result<T> {
+    fs::create_dir_all(path.parent().unwrap_or(path))?;
+    let file = File::create(path)?;
+    LOG.with_borrow_mut(|log| *log = Some(file));
+    let result = something();
+    LOG.with_borrow_mut(|log| *log = None);
+    Ok(result)
+}
+
+/// This thread's log for a program's output, if it has one.
+fn log() -> Stdio {
+    let clone = LOG.with_borrow(|log| log.as_ref().and_then(|file| file.try_clone().ok()));
+    clone.map_or_else(Stdio::inherit, Stdio::from)
+}
+
 #[expect(clippy::print_stdout, reason = "this program talks to a developer")]
 pub(crate) fn say(text: &str) {
-    println!("{text}");
+    let is_logged =
+        LOG.with_borrow_mut(|log| log.as_mut().is_some_and(|file| writeln!(file, "{text}").is_ok()));
+    if !is_logged {
+        println!("{text}");
+    }
 }
 
 /// The cargo that runs this program.
@@ -29,14 +57,14 @@ pub(crate) fn cargo(args: &[&str]) -> Command {
 
 pub(crate) fn run(command: &mut Command) -> anyhow::Result<()> {
     say(&format!("\n$ {}", spelled(command)));
-    let status = command.status().with_context(|| spelled(command))?;
+    let status = command.stdout(log()).stderr(log()).status().with_context(|| spelled(command))?;
     ensure!(status.success(), "{} failed: {status}", spelled(command));
     Ok(())
 }
 
 /// Standard output of a program, as text.
 pub(crate) fn output(command: &mut Command) -> anyhow::Result<String> {
-    let output = command.stderr(Stdio::inherit()).output().with_context(|| spelled(command))?;
+    let output = command.stderr(log()).output().with_context(|| spelled(command))?;
     ensure!(output.status.success(), "{} failed: {}", spelled(command), output.status);
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }

@@ -31,11 +31,26 @@ impl Skipped {
         Self { in_ci, without, lines: Vec::new() }
     }
 
+    /// The same rules, for checks that run at the same time.
+    pub(crate) fn beside(&self) -> Self {
+        Self { in_ci: self.in_ci, without: self.without.clone(), lines: Vec::new() }
+    }
+
+    /// Adds what was skipped by checks that ran at the same time.
+    pub(crate) fn join(&mut self, other: Self) {
+        for line in other.lines {
+            if !self.lines.contains(&line) {
+                self.lines.push(line);
+            }
+        }
+    }
+
     /// Whether a part is skipped on purpose, which is never a failure but is listed in the summary.
     pub(crate) fn leaves_out(&mut self, part: Part) -> bool {
         let is_out = self.without.contains(&part);
-        if is_out {
-            self.lines.push(format!("{part:?}: skipped on purpose"));
+        let line = format!("{part:?}: skipped on purpose");
+        if is_out && !self.lines.contains(&line) {
+            self.lines.push(line);
         }
         is_out
     }

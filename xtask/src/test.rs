@@ -1,6 +1,7 @@
 //! `cargo xtask test`: everything that must pass before a change lands.
 
 use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 use clap::Args;
 
@@ -16,48 +17,93 @@ pub(crate) struct TestArgs {
 }
 
 pub(crate) fn run(args: TestArgs) -> anyhow::Result<()> {
-    let mut skipped = Skipped::new(args.without);
-    let mut took = Took::default();
+    let began = Instant::now();
+    let mut checks = Checks { skipped: Skipped::new(args.without), took: Vec::new() };
     // Quick checks that often fail come first.
-    took.part("formatting", || format(&mut skipped))?;
-    took.part("structure", structure::run)?;
-    took.part("words", words::run)?;
-    took.part("Python lints", || wheel::lint(&mut skipped))?;
-    took.part("Clippy", || lint(&mut skipped))?;
-    look_for_peers(&mut skipped)?;
-    look_for_checkers(&mut skipped)?;
-    // Unit, property, snapshot and CLI tests, then the examples in the documentation.
-    took.part("building tests", || run_cargo(&["test", "--locked", "--workspace", "--no-run", "--quiet"]))?;
-    took.part("tests", || run_cargo(&["test", "--locked", "--workspace"]))?;
-    took.part("documentation", document)?;
-    took.part("fuzz targets", check_fuzz_targets)?;
-    took.part("instruction counts", || instructions::gate(&mut skipped))?;
-    // The pages, in a real browser.
-    took.part("pages", || web::test(&mut skipped))?;
-    took.part("wheel", || wheel::test(&mut skipped))?;
-    say(&format!("\n{}\n{}", took.summary(), skipped.summary()));
+    checks.part("formatting", format)?;
+    checks.part("structure", |_| structure::run())?;
+    checks.part("words", |_| words::run())?;
+    // Compiling takes long, and so do downloads: at the same time.
+    checks.both(compile, ("installing", install))?;
+    // Tests wait much of their time, for a browser or for a process that they started.
+    checks.both(test, ("pages and wheel", test_pages_and_wheel))?;
+    say(&format!("\n{}\n{}", summary(began.elapsed(), &checks.took), checks.skipped.summary()));
     Ok(())
 }
 
-/// How long each part took.
-#[derive(Debug, Default)]
-struct Took(Vec<(&'static str, Duration)>);
+fn compile(checks: &mut Checks) -> anyhow::Result<()> {
+    checks.part("Clippy", lint)?;
+    checks.part("building tests", |_| run_cargo(&["test", "--locked", "--workspace", "--no-run", "--quiet"]))
+}
 
-impl Took {
-    fn part(&mut self, name: &'static str, part: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Result<()> {
+fn install(checks: &mut Checks) -> anyhow::Result<()> {
+    checks.part("Python lints", wheel::lint)?;
+    checks.part("third-party traces", look_for_peers)?;
+    checks.part("checkers", look_for_checkers)?;
+    checks.part("pages' sources", web::lint)?;
+    checks.part("Python packages", |_| {
+        setup::tests_environment();
+        Ok(())
+    })
+}
+
+fn test(checks: &mut Checks) -> anyhow::Result<()> {
+    // Unit, property, snapshot and CLI tests, then the examples in the documentation.
+    checks.part("tests", |_| run_cargo(&["test", "--locked", "--workspace"]))?;
+    checks.part("documentation", |_| document())?;
+    checks.part("fuzz targets", |_| check_fuzz_targets())?;
+    checks.part("instruction counts", instructions::gate)
+}
+
+fn test_pages_and_wheel(checks: &mut Checks) -> anyhow::Result<()> {
+    // The pages, in a real browser.
+    checks.part("pages", web::test)?;
+    checks.part("wheel", wheel::test)
+}
+
+/// What was checked so far: what had to be skipped, and how long each part took.
+struct Checks {
+    skipped: Skipped,
+    took: Vec<(&'static str, Duration)>,
+}
+
+impl Checks {
+    fn part(
+        &mut self,
+        name: &'static str,
+        part: impl FnOnce(&mut Skipped) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
         let since = Instant::now();
-        part()?;
-        self.0.push((name, since.elapsed()));
+        part(&mut self.skipped)?;
+        self.took.push((name, since.elapsed()));
         Ok(())
     }
 
-    /// `Took 12:34: Clippy 1:53, tests 8:39.`, without what takes seconds.
-    fn summary(&self) -> String {
-        let clock = |time: Duration| format!("{}:{:02}", time.as_secs() / 60, time.as_secs() % 60);
-        let long = self.0.iter().filter(|(_, time)| time.as_secs() >= 10);
-        let parts: Vec<String> = long.map(|(name, time)| format!("{name} {}", clock(*time))).collect();
-        format!("Took {}: {}.", clock(self.0.iter().map(|(_, time)| *time).sum()), parts.join(", "))
+    /// Runs some parts in the terminal, and others at the same time, whose output follows when they end.
+    fn both(
+        &mut self,
+        here: impl FnOnce(&mut Self) -> anyhow::Result<()>,
+        (name, beside): (&str, impl FnOnce(&mut Self) -> anyhow::Result<()> + Send),
+    ) -> anyhow::Result<()> {
+        let path = shell::target().join("logs").join(name.replace(' ', "-")).with_extension("log");
+        let mut others = Self { skipped: self.skipped.beside(), took: Vec::new() };
+        let (ours, theirs) = thread::scope(|scope| {
+            let thread = scope.spawn(|| shell::with_log(&path, || beside(&mut others)).flatten());
+            (here(self), thread.join().unwrap_or_else(|_| Err(anyhow::anyhow!("{name} panicked"))))
+        });
+        say(&format!("\nat the same time, {name}:\n{}", fs::read_to_string(&path).unwrap_or_default()));
+        self.skipped.join(others.skipped);
+        self.took.extend(others.took);
+        ours.and(theirs)
     }
+}
+
+/// `Took 12:34: Clippy 1:53, tests 8:39.`, without what takes seconds.
+fn summary(all: Duration, parts: &[(&str, Duration)]) -> String {
+    let clock = |time: Duration| format!("{}:{:02}", time.as_secs() / 60, time.as_secs() % 60);
+    let long = parts.iter().filter(|(_, time)| time.as_secs() >= 10);
+    let parts: Vec<String> = long.map(|(name, time)| format!("{name} {}", clock(*time))).collect();
+    format!("Took {}: {}.", clock(all), parts.join(", "))
 }
 
 fn document() -> anyhow::Result<()> {

@@ -27,15 +27,20 @@ static RUNS: LazyLock<Vec<(String, Diagnosis, Option<WhatIf>)>> = LazyLock::new(
 fn runs() -> Vec<(String, Diagnosis, Option<WhatIf>)> {
     let text = std::fs::read_to_string(fixtures().join("machines/h200.json")).unwrap();
     let machine = Machine::measured(MachineProfile::parse(&text).unwrap());
-    let all = ["", "pairs", "frameworks/traces"].into_iter().flat_map(traces);
-    let run = |path: PathBuf| {
+    let all: Vec<PathBuf> = ["", "pairs", "frameworks/traces"].into_iter().flat_map(traces).collect();
+    let run = |path: &PathBuf| {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        let trace = open(&path, &ReadOptions::default()).unwrap();
+        let trace = open(path, &ReadOptions::default()).unwrap();
         let run = diagnose(&trace, &Source::named(&name), &machine, &Options::default());
         let changes = what_if(&trace, &name, &machine, &Options::default(), &[]).ok();
         (name, run, changes)
     };
-    all.map(run).collect()
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        let chunks = all.chunks(all.len().div_ceil(threads));
+        let threads: Vec<_> = chunks.map(|chunk| scope.spawn(|| chunk.iter().map(run).collect())).collect();
+        threads.into_iter().flat_map(|thread| -> Vec<_> { thread.join().unwrap() }).collect()
+    })
 }
 
 /// What the verdict is about.

@@ -1154,6 +1154,8 @@ class Verdict(Record):
     statement: str
     because: str | None
     """The statement without the name of the verdict, as a sentence of its own."""
+    between: list[Literal['transfer', 'communication', 'compute', 'launch', 'host', 'sync', 'input', 'mixed', 'unknown']] | None
+    """The two that a mixed verdict consists of, the larger one first; empty for every other verdict."""
     headroom: Headroom | None
     """What the step would take then; `null` if that is not known."""
     withheld: Literal['lost', 'end_of_file', 'events', 'gpu_activity', 'gpu_tail', 'runtime_calls', 'correlation', 'operators', 'copy_bytes', 'copy_direction', 'memory_kind', 'gpu_names', 'gpu_of_process', 'graph_nodes', 'kernel_records', 'call_records', 'clocks', 'stream_order', 'copy_rates', 'duplicates', 'graph_work', 'page_faults', 'shapes', 'stacks', 'memory', 'synchronizations', 'steps', 'sampled', 'steps_by_period', 'early_work', 'outliers_left_out', 'warm_up', 'start_up', 'link_assumed', 'link_state', 'unlike_gpus', 'link_wrong', 'no_kernels', 'managed_in_kernels', 'profiler_cost', 'one_rank', 'lost_rows', 'no_end', 'cpu_only', 'asynchronous', 'undecided', 'no_shapes', 'stages', 'blocks'] | None
