@@ -88,7 +88,8 @@ impl Checks {
         let path = shell::target().join("logs").join(name.replace(' ', "-")).with_extension("log");
         let mut others = Self { skipped: self.skipped.beside(), took: Vec::new() };
         let (ours, theirs) = thread::scope(|scope| {
-            let thread = scope.spawn(|| shell::with_log(&path, || beside(&mut others)).flatten());
+            let thread =
+                scope.spawn(|| shell::with_log(&path, || beside(&mut others)).and_then(|result| result));
             (here(self), thread.join().unwrap_or_else(|_| Err(anyhow::anyhow!("{name} panicked"))))
         });
         say(&format!("\nat the same time, {name}:\n{}", fs::read_to_string(&path).unwrap_or_default()));

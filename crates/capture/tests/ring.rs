@@ -230,6 +230,8 @@ fn a_cupti_that_never_returns_costs_the_last_part_and_not_the_dump() {
     sleep(2500);
     let shown = Recorded::of(path_in(&running.ask(Command::Dump).unwrap()));
     assert!(shown.kernels["gemm"] >= 100 && shown.has_ended);
+    let (_, code, _) = running.end();
+    assert_eq!(code, Some(3), "the program ends all the same");
 }
 
 #[test]

@@ -35,6 +35,7 @@ use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
 use cupti::Cupti;
+use flusher::Flusher;
 pub use output::UNFINISHED;
 pub use placement::node_of_memory;
 use settings::{Settings, When};
@@ -163,17 +164,24 @@ extern "C" fn end() {
     let _ = std::panic::catch_unwind(finish);
 }
 
+/// How long the end of a program may wait for CUPTI, and then for the disk.
+const AT_THE_END: Duration = Duration::from_secs(10);
+
 fn finish() {
     let Some(recording) = recording() else { return };
     if IS_SUBSCRIBED.load(Ordering::SeqCst) {
-        recording.cupti.flush(true);
+        // While the GPU hangs, CUPTI does not return: the program must end all the same.
+        match Flusher::start(recording.cupti) {
+            Some(mut flusher) => flusher.flush(true, AT_THE_END),
+            None => recording.cupti.flush(true),
+        }
     }
     let (done, wait) = channel();
     // The lock is released before waiting: a thread that delivers a buffer in the meantime needs it.
     let messages = recording.messages.lock().ok().map(|sender| sender.clone());
     if messages.is_some_and(|messages| messages.send(Message::End(done)).is_ok()) {
         // A disk that does not respond must not block the process.
-        let _ = wait.recv_timeout(Duration::from_secs(10));
+        let _ = wait.recv_timeout(AT_THE_END);
     }
 }
 
