@@ -11,7 +11,7 @@ const EACH_UP_TO: usize = 4;
 /// Which ranks of one job are shown individually, below the comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Show {
-    /// Each rank, if there are few; otherwise only the runs that do not belong to the job.
+    /// In documents each rank, if there are few; otherwise only the runs that do not belong to the job.
     #[default]
     Few,
     Each,
@@ -38,6 +38,8 @@ pub struct RunGroup {
     fleet: Result<FleetAnswer, NotOneRun>,
     /// The runs shown individually, by index.
     shown: Vec<usize>,
+    /// The same on a terminal, where the comparison of ranks is the answer.
+    on_terminal: Vec<usize>,
     unread: Vec<Unread>,
     sections: Vec<RunSection>,
 }
@@ -49,13 +51,15 @@ impl RunGroup {
         let summaries: Vec<RankSummary> = runs.iter().map(RankSummary::of).collect();
         let all = || (0..runs.len()).collect();
         let mut shown = if runs.len() <= EACH_UP_TO || show == Show::Each { all() } else { Vec::new() };
+        let mut on_terminal = shown.clone();
         let fleet = one_run(&summaries).map(|job| {
             let few = job.members.len() <= EACH_UP_TO;
-            shown = if few || show == Show::Each { all() } else { job.others };
+            on_terminal = if show == Show::Each { all() } else { job.others };
+            shown = if few { all() } else { on_terminal.clone() };
             let ranks = Fleet::of(summaries.iter().cloned());
             ranks.with_unread(unread.iter().cloned()).answer(topology)
         });
-        Self { runs, summaries, fleet, shown, unread, sections: Vec::new() }
+        Self { runs, summaries, fleet, shown, on_terminal, unread, sections: Vec::new() }
     }
 
     /// Adds the drawings of the runs, for a page.
@@ -82,6 +86,7 @@ impl Report for RunGroup {
             fleet: self.fleet.as_ref().ok(),
             why_not_merged: self.fleet.as_ref().err(),
             shown: &self.shown,
+            on_terminal: &self.on_terminal,
             unread: &self.unread,
             sections: &self.sections,
         })

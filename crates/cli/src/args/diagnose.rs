@@ -31,7 +31,7 @@ pub(crate) struct FleetArgs {
     pub(crate) jobs: JobsArgs,
     #[command(flatten)]
     pub(crate) topology: TopologyArgs,
-    /// Show each rank's own diagnosis below the comparison of ranks [default: if there are at most 4]
+    /// Show each rank's own diagnosis below the comparison of ranks
     #[arg(long, help_heading = "Output")]
     pub(crate) each: bool,
 }

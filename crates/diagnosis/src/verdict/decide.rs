@@ -136,7 +136,8 @@ pub(crate) fn verdict(facts: &Facts<'_>, asked: Option<&Asked<'_>>) -> Verdict {
     let headroom = asked.filter(|_| bound != Bound::Unknown).map(|asked| headroom(asked, first.0));
     let because = because(facts, &gains, bound, first);
     let mut verdict = match bound {
-        Bound::Mixed => mixed(facts, &gains, first, second, headroom.as_ref()),
+        Bound::Mixed => (asked.and_then(|asked| together(facts, asked, first)))
+            .unwrap_or_else(|| mixed(facts, &gains, first, second, headroom.as_ref())),
         Bound::Unknown => Verdict::of(bound, gains.unknown / gains.step_ms, &because),
         _ => Verdict::of(bound, first.1 / gains.step_ms, &because),
     };
@@ -235,6 +236,48 @@ fn claim(facts: &Facts<'_>, gains: &Gains, (bound, gain): (Bound, f64)) -> Claim
         true => Claim::gain(facts, bound, gain),
         false => Claim::part(facts, bound, part),
     }
+}
+
+/// Chains of work that run side by side, and their resources.
+const CHAINS: [(Bound, &[Resource]); 4] = [
+    (Bound::Compute, &[Resource::Compute]),
+    (Bound::Transfer, &[Resource::H2d, Resource::D2h, Resource::Peer]),
+    (Bound::Communication, &[Resource::Collectives]),
+    (Bound::Host, &[Resource::Launch, Resource::Host, Resource::Sync, Resource::Input]),
+];
+/// Two chains hide each other if a step gains this many times as much without both as without one.
+const HIDDEN: f64 = 2.0;
+
+/// Two chains that take nearly the whole step each: without one of them, the other is left.
+fn together(facts: &Facts<'_>, asked: &Asked<'_>, first: (Bound, f64)) -> Option<Verdict> {
+    if first.1 >= BALANCED * asked.step_ms {
+        return None;
+    }
+    let pairs = CHAINS.iter().enumerate().flat_map(|(i, a)| CHAINS[i + 1..].iter().map(move |b| (a, b)));
+    let gain = |(a, b): (&(Bound, &[Resource]), &(Bound, &[Resource]))| {
+        let both: Vec<Resource> = a.1.iter().chain(b.1).copied().collect();
+        ([a.0, b.0], [asked.gain(a.1), asked.gain(b.1)], asked.gain(&both))
+    };
+    let (between, alone, gain) = pairs.map(gain).max_by(|a, b| a.2.total_cmp(&b.2))?;
+    let share = |gain: f64| percent(gain / asked.step_ms);
+    let named = |bound: Bound| match bound {
+        Bound::Host => "launches, syncs and other host work".to_owned(),
+        other => gained(facts, other).unwrap_or_else(|| "compute".to_owned()),
+    };
+    let hides = gain >= HIDDEN * alone[0].max(alone[1]) && gain >= BALANCED * asked.step_ms;
+    hides.then(|| {
+        let because = format!(
+            "{} and {} take about as long and run side by side: without the first alone, {} {} would be saved, without \
+             the second alone {}, without both {}",
+            named(between[0]),
+            named(between[1]),
+            share(alone[0]),
+            facts.of_each_own(),
+            share(alone[1]),
+            share(gain)
+        );
+        Verdict::mixed(between, first.1 / asked.step_ms, &because)
+    })
 }
 
 /// Why no single thing bounds the step: two gain about the same, or one gains little because another takes nearly as long.

@@ -387,7 +387,7 @@ pub(super) fn entry(i: usize, finding: &Finding, diagnosis: &Diagnosis, width: u
     out
 }
 
-fn first_sentence(text: &str) -> &str {
+pub(super) fn first_sentence(text: &str) -> &str {
     text.find(". ").map_or(text, |end| &text[..=end])
 }
 

@@ -23,6 +23,8 @@ pub(crate) enum Shown {
 const SMALL_TIME: f64 = 0.01;
 /// Parts of the step that take at least this share of it are always shown.
 const LARGE_PART: f64 = 0.05;
+/// GB/s: a lower rate is that of a few bytes, which says nothing about the link.
+const LEAST_RATE: f64 = 0.1;
 /// Other figures that change by less than this, in percent.
 const SMALL_CHANGE: f64 = 5.0;
 
@@ -37,8 +39,19 @@ fn is_changed(figure: &Figure, step_ms: f64) -> bool {
         FigureGroup::Step => true,
         FigureGroup::Part if high >= LARGE_PART * step_ms => true,
         group if is_time(group) => high - low >= SMALL_TIME * step_ms,
-        _ => high - low >= SMALL_CHANGE / 100.0 * high.abs().max(low.abs()),
+        // Copies of a few bytes: neither their time nor their rate explains anything.
+        FigureGroup::Copies if figure.unit == FigureUnit::MillisecondsPerStep => {
+            high >= SMALL_TIME * step_ms && is_large(low, high)
+        }
+        FigureGroup::Copies if figure.unit == FigureUnit::GigabytesPerSecond => {
+            high >= LEAST_RATE && is_large(low, high)
+        }
+        _ => is_large(low, high),
     }
+}
+
+fn is_large(low: f64, high: f64) -> bool {
+    high - low >= SMALL_CHANGE / 100.0 * high.abs().max(low.abs())
 }
 
 /// How many figures [`Shown::Changed`] leaves out.
@@ -77,7 +90,7 @@ fn titles(comparison: &Comparison, group: FigureGroup) -> Vec<String> {
 
 fn title(group: FigureGroup) -> &'static str {
     match group {
-        FigureGroup::Step | FigureGroup::Part => "where the time of a step goes",
+        FigureGroup::Step | FigureGroup::Part => "where the time of a step goes, as recorded",
         FigureGroup::Copies => "copies per step",
         FigureGroup::Block => "blocks, time per step",
         FigureGroup::Kernel => "kernels, time per step",

@@ -28,7 +28,7 @@ fn every_format_shows_the_headline_and_every_kind_of_figure() {
         let text = shown(&PINNED, None, format);
         for part in [
             "2.6x faster (274 ms → 104 ms)",
-            "where the time of a step goes",
+            "where the time of a step goes, as recorded",
             "step, mean",
             "H2D pageable → pinned: rate",
             "+466%",

@@ -83,6 +83,7 @@ fn traces_fit() {
         fleet: None,
         why_not_merged: Some(&NotOneRun::NoRank),
         shown: &[],
+        on_terminal: &[],
         unread: &unread,
         sections: &[],
     };

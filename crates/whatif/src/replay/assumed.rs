@@ -14,9 +14,10 @@ pub(super) struct Assumed {
     pub(super) behind_staging: f64,
     /// Host work that fills memory before it is copied, as a multiple of its measured time, if the memory is reused.
     pub(super) first_touch: f64,
-    /// The same for a gather that fills fresh pages, and for one that fills pages that were touched before: pinned memory is filled
-    /// faster. Measured (fixtures/frameworks): 0.11 to 0.41, and 0.63 to 0.88.
-    pub(super) gather_fresh: f64,
+    /// Bytes per nanosecond of a gather that fills reused pages instead of fresh ones. Measured (fixtures/frameworks): 28 to 76.
+    pub(super) gather_rate: f64,
+    /// Time of a gather that fills pinned memory instead of pages that were touched before, as a multiple of its measured time.
+    /// Measured (fixtures/frameworks): 0.63 to 0.88.
     pub(super) gather_reused: f64,
     /// Python time after a staged copy, as a multiple of its measured time, if the memory is not freed then.
     pub(super) freeing: f64,
@@ -55,8 +56,8 @@ pub(super) struct Assumed {
     pub(super) receiving: f64,
     /// Host time per copy that moves to a stream of its own, in nanoseconds: an event, a wait and the switch of streams, in Python.
     pub(super) side_stream: Time,
-    /// The host waits for the copies of a group before it issues those of the next, as diffusers' hooks do.
-    pub(super) waits_for_groups: bool,
+    /// A framework's hooks wait for the copies of a group before they issue those of the next, as diffusers' do.
+    pub(super) hooks_wait: bool,
     /// Time of a kernel that reads host memory, once it reads device memory instead, as a share of its measured time.
     pub(super) beside_link: f64,
     /// How much of the power effect to assume.
@@ -72,7 +73,7 @@ impl Assumed {
         copies: 1.0,
         behind_staging: 0.5,
         first_touch: 0.45,
-        gather_fresh: 0.25,
+        gather_rate: 50.0,
         gather_reused: 0.8,
         freeing: 0.3,
         hooks: 0.1,
@@ -91,7 +92,7 @@ impl Assumed {
         handing_over: 0.9,
         receiving: 0.05,
         side_stream: 15_000,
-        waits_for_groups: false,
+        hooks_wait: true,
         beside_link: 0.08,
         power: Effect::AsMeasured,
         independent: false,
@@ -101,7 +102,7 @@ impl Assumed {
         copies: 0.98,
         behind_staging: 0.35,
         first_touch: 0.3,
-        gather_fresh: 0.1,
+        gather_rate: 76.0,
         gather_reused: 0.6,
         freeing: 0.0,
         hooks: 0.0,
@@ -120,7 +121,7 @@ impl Assumed {
         handing_over: 0.4,
         receiving: 0.01,
         side_stream: 3_000,
-        waits_for_groups: false,
+        hooks_wait: false,
         beside_link: 0.01,
         power: Effect::None,
         independent: true,
@@ -130,7 +131,7 @@ impl Assumed {
         copies: 1.03,
         behind_staging: 0.75,
         first_touch: 1.0,
-        gather_fresh: 0.9,
+        gather_rate: 20.0,
         gather_reused: 1.0,
         freeing: 1.0,
         hooks: 0.3,
@@ -149,7 +150,7 @@ impl Assumed {
         handing_over: 1.0,
         receiving: 0.2,
         side_stream: 60_000,
-        waits_for_groups: true,
+        hooks_wait: true,
         beside_link: 0.3,
         power: Effect::Most,
         independent: false,
