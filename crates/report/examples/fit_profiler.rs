@@ -56,6 +56,7 @@ fn cost_of(p: &[f64; 5]) -> RecordingCost {
         frame: 0.0,
         step: p[3] * 1e3,
         node: p[4] * 1e3,
+        copy: 1e3 * busbound_machine::ProfilerCost::usual_copy_us(),
         fresh: FreshPages::NONE,
     }
 }

@@ -22,6 +22,8 @@ pub struct RecordingCost {
     pub step: f64,
     /// Per kernel of a CUDA graph, on the device: recorded kernels start later.
     pub node: f64,
+    /// Per pinned copy that follows another one of its direction on its stream, on the device.
+    pub copy: f64,
     pub fresh: FreshPages,
 }
 
@@ -59,6 +61,7 @@ impl RecordingCost {
             frame: self.frame * factor,
             step: self.step * factor,
             node: self.node * factor,
+            copy: self.copy * factor,
             fresh: self.fresh,
         }
     }
@@ -107,7 +110,30 @@ impl Model {
             let gap = &mut model.work[*work].after_work;
             *gap = (*gap - cost.node as Time).max((*gap as f64 * OWN_SHARE) as Time);
         }
+        model.follow_closer(cost.copy);
         model
+    }
+
+    /// Copies in a row follow each other closer by this time: first the gap between them shrinks, then the copy itself.
+    fn follow_closer(&mut self, by: f64) {
+        let Self { streams, work, .. } = self;
+        for pair in streams.iter().flat_map(|stream| stream.windows(2)) {
+            let pinned = |id: usize| match work[id].kind {
+                WorkKind::Copy { direction, pageable: false, .. } if work[id].kind.bus().is_some() => {
+                    Some(direction)
+                }
+                _ => None,
+            };
+            if pinned(pair[0]).is_none() || pinned(pair[0]) != pinned(pair[1]) {
+                continue;
+            }
+            let next = &mut work[pair[1]];
+            let from_gap = (next.after_work as f64).clamp(0.0, by);
+            next.after_work -= from_gap as Time;
+            let from_copy = (by - from_gap).min(next.alone * OWN_SHARE);
+            next.alone -= from_copy;
+            next.end -= from_copy as Time;
+        }
     }
 
     fn touch_fresh_pages_less(&mut self, fresh: FreshPages) {

@@ -159,6 +159,8 @@ fn cost_of(trace: &Trace, link: &LinkFacts) -> Option<RecordingCost> {
         frame: if flags.stack { 1e3 * cost.frame_us } else { 0.0 },
         step: 1e3 * cost.step_us,
         node: 1e3 * cost.node_us,
+        // Not a cost of the host.
+        copy: 1e3 * cost.copy_us / slowness,
         fresh: fresh_pages(tool, link),
     };
     Some(cost.scaled(slowness))

@@ -91,6 +91,7 @@ impl BenchSuite for ProfilerTask {
                 frame_us: 0.0,
                 step_us: 0.0,
                 node_us: 0.0,
+                copy_us: ProfilerCost::usual_copy_us(),
                 measured: measured.clone(),
             })
         }));

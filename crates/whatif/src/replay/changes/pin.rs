@@ -43,7 +43,8 @@ impl Declared for Pin {
 
     fn apply(&self, graph: &mut Model, terms: &Terms<'_>) -> Made {
         let (own, cold) = (OwnWaits::of(graph), ColdCaches::of(graph));
-        let mut pinned = Pinned { staged: vec![None; graph.calls.len()], made: Made::default() };
+        let staged = vec![None; graph.calls.len()];
+        let mut pinned = Pinned { staged, follows: copies_in_a_row(graph), made: Made::default() };
         for id in 0..graph.work.len() {
             pinned.pin(graph, id, &own, terms);
         }
@@ -64,7 +65,18 @@ struct Staged {
 struct Pinned {
     /// Per call: the last one of a copy that the host staged and no longer has to.
     staged: Vec<Option<Staged>>,
+    /// Per work: whether it is a copy that follows another one of its direction on its stream.
+    follows: Vec<bool>,
     made: Made,
+}
+
+fn copies_in_a_row(graph: &Model) -> Vec<bool> {
+    let mut follows = vec![false; graph.work.len()];
+    for pair in graph.streams.iter().flat_map(|stream| stream.windows(2)) {
+        let direction = graph.work[pair[1]].kind.bus();
+        follows[pair[1]] = direction.is_some() && direction == graph.work[pair[0]].kind.bus();
+    }
+    follows
 }
 
 impl Pinned {
@@ -79,7 +91,8 @@ impl Pinned {
         work.alone = copy_ns(bytes, direction, false, terms.link) * terms.assumed.copies;
         // The measured delay includes staging, which starts before the copy: after its call, or after the copy before it.
         work.after_call = work.after_call.min(2 * EVENT_PASSES);
-        work.after_work = work.after_work.min(2 * EVENT_PASSES);
+        // The rate of copies in a row includes what is between them.
+        work.after_work = if self.follows[id] { 0 } else { work.after_work.min(2 * EVENT_PASSES) };
         self.made.changed += 1;
         let Some(call) = work.call else { return };
         // A call that stages nothing only enqueues the copy.
