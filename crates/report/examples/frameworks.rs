@@ -48,8 +48,12 @@ error 1.6%, inside the range on 92%, median half-width 15%. Eighth: 72 of 73, 84
 11%. Tenth: 40 of 41, 88%, 2.5%, 83%, 8%. After that, no range is narrower than 9% on each side, and a tie between launches and other host work goes
 to what the device waits for; and a step no longer contains what only the ends of a recording have (the wait for the first launches, copies
 that run alone after the last step). The eleventh set (`_11`, 2026-11-18) was looked at once after that: 72 of 72, 93%, 0.5%, 97%, 14%. After it,
-ranges are 0.85 of what they were. The twelfth (`_12`, the same day) was looked at once with everything as it is now: 73 of 74, 89%, 0.7%, 92%,
-13%; its tables are as they were at that look, and nothing was changed since. From the eighth on, what diffusers fetches on a stream is predicted by `prefetch=1`, because its hooks
+ranges are 0.85 of what they were. The twelfth (`_12`, the same day) was looked at once after that: 73 of 74, 89%, 0.7%, 92%, 13%. After it, hooks
+that fetch weights wait for the group before, gathers into reused memory have a rate, and ranges were 0.75 of those of the eleventh. The thirteenth
+(`_13`, the same day), looked at once after that: 74 of 75, 85%, 1.4%, 84%, 11%: too narrow, so ranges are 0.85 again. After it, what recording costs
+copies in a row on the device is taken out, and copies in a row have no gap once they are pinned. The fourteenth (`_14`, the same day) was looked at
+once after that: 74 of 75, 91%, 0.6%, 97%, 11%; the one wrong verdict was `mixed` where the host's work and compute take about as long. After it, a resource
+other than compute is named from 30% of the step on; nothing else was changed since. From the eighth on, what diffusers fetches on a stream is predicted by `prefetch=1`, because its hooks
 stay; `stream` is what `busbound.offload` does. What may
 bound each run (fixtures/frameworks/verdicts.json) was written by the names of the programs, before the third and the fifth set were
 recorded; later sets take the rules of the same programs (`odd`: of `even`). Three sizes of KV blocks that only the fourth set has were

@@ -1,5 +1,6 @@
 //! Ranks on the terminal: the merged result, then each rank that is shown in full.
 
+use busbound_diagnosis::Bound;
 use busbound_fleet::{FleetAnswer, Unread};
 
 use super::answer::first_sentence;
@@ -55,6 +56,7 @@ fn ranks(fleet: &FleetAnswer, runs: Option<&Runs<'_>>, style: &Style) -> String 
         hanging(&mut out, &format!("  {word:<10}"), &fact, width);
     }
     tables(&mut out, fleet, style);
+    section(&mut out, "Why there is no verdict", runs.map(without_verdict).unwrap_or_default(), width);
     section(&mut out, "Stragglers", fleet.stragglers.iter().map(|one| one.statement.clone()), width);
     let pipeline = fleet.pipeline.iter().map(|pipeline| pipeline.statement.clone());
     section(&mut out, "Pipeline over ranks", pipeline, width);
@@ -89,6 +91,27 @@ fn tables(out: &mut String, fleet: &FleetAnswer, style: &Style) {
         }
     }
     out.push('\n');
+}
+
+/// Why ranks have no verdict: each reason once, with its ranks.
+fn without_verdict(runs: &Runs<'_>) -> Vec<String> {
+    let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
+    for (run, rank) in runs.all.iter().zip(runs.summaries) {
+        if run.verdict.bound != Bound::Unknown {
+            continue;
+        }
+        let (why, name) = (run.verdict.because.as_str(), rank.label().short());
+        match reasons.iter_mut().find(|(known, _)| *known == why) {
+            Some((_, ranks)) => ranks.push(name),
+            None => reasons.push((why, vec![name])),
+        }
+    }
+    let said = |(why, ranks): (&str, Vec<String>)| match ranks.as_slice() {
+        [one] => format!("rank {one}: {why}"),
+        _ if ranks.len() == runs.all.len() => why.to_owned(),
+        _ => format!("ranks {}: {why}", ranks.join(", ")),
+    };
+    reasons.into_iter().map(said).collect()
 }
 
 /// What the ranks have in common, with what to change where a rank's own diagnosis has it.
