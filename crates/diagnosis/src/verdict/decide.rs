@@ -34,8 +34,6 @@ const NOTHING: f64 = 0.02;
 const TIE: f64 = 0.95;
 /// From this share of the step on, a gain other than compute's is named alone.
 const NAMED: f64 = 0.45;
-/// The same where compute gains about as much: that is what the GPU is for, and the rest is what can be changed.
-const NAMED_BESIDE_COMPUTE: f64 = 0.3;
 /// A gain that is larger than its part of the step by this share of the step is named as a gain.
 const UNEXPLAINED: f64 = 0.1;
 /// From this share on, time whose cause is not visible is mentioned.
@@ -329,8 +327,7 @@ fn decide(gains: &Gains, first: (Bound, f64), second: (Bound, f64)) -> Bound {
     }
     let alike = second.1 >= ALIKE * first.1 && second.1 > NOTHING * gains.step_ms;
     // Nearly half of the step is enough to be named, unless it is compute: then the rest is what can be changed.
-    let named = if second.0 == Bound::Compute { NAMED_BESIDE_COMPUTE } else { NAMED };
-    let alike = alike && (first.1 < named * gains.step_ms || first.0 == Bound::Compute);
+    let alike = alike && (first.1 < NAMED * gains.step_ms || first.0 == Bound::Compute);
     // A step that is hardly shorter without the host's work is as long for another reason too.
     let is_balanced = on_host(first.0) && first.1 < BALANCED * gains.step_ms && second.1 > 0.0;
     match is_balanced || alike && !(on_host(first.0) && on_host(second.0)) {

@@ -39,7 +39,8 @@ const UNKNOWNS: [(RangeFrom, Mix); 5] = [
         (to.behind_staging, to.first_touch, to.packing) =
             (from.behind_staging, from.first_touch, from.packing);
         (to.freeing, to.without_churn) = (from.freeing, from.without_churn);
-        (to.gather_rate, to.gather_reused) = (from.gather_rate, from.gather_reused);
+        (to.gather_fresh, to.gather_reused) = (from.gather_fresh, from.gather_reused);
+        to.gather_rate = from.gather_rate;
         (to.pin_thread, to.handing_over) = (from.pin_thread, from.handing_over);
         (to.hooks, to.longest_gap) = (from.hooks, from.longest_gap);
     }),

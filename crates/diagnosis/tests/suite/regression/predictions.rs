@@ -121,7 +121,7 @@ fn fresh_pages_cost_less_without_the_profiler() {
 /// Launches take about as long as kernels: it was launch-bound, by 11%.
 #[test]
 fn a_step_that_gains_little_from_the_host_alone_is_mixed() {
-    assert_eq!(diagnosed("serving-adapters_10-loop_pinned").verdict.bound, Bound::Mixed);
+    assert_eq!(diagnosed("serving-adapters_10-flat_pinned").verdict.bound, Bound::Mixed);
 }
 
 /// The GPU waits for the first graph to be launched; the later ones are launched ahead. The step was 13% too long.

@@ -21,8 +21,6 @@ const FREEING_PER_BYTE: f64 = 0.05;
 /// A gather faster than this, in bytes per nanosecond, fills memory that it touched before. Measured (fixtures/frameworks, 20 to 54 MiB):
 /// 28 to 76 into reused buffers, 8 to 16 into new ones.
 const REUSED_GATHER: f64 = 25.0;
-/// A gather into fresh pages keeps at most this share of its time in reused ones.
-const LEAST_FAULTS: f64 = 0.9;
 /// Host time after a D2H copy within its operator. More is a second copy on the host.
 const AFTER_COPY: Time = 30_000;
 
@@ -129,7 +127,9 @@ fn touch_once(call: &mut HostCall, bytes: u64, assumed: &Assumed) {
     for (what, time) in &mut call.since.uses {
         let kept = match what {
             HostUse::Gather if (*time as f64) < bytes as f64 / REUSED_GATHER => assumed.gather_reused,
-            HostUse::Gather => (bytes as f64 / (assumed.gather_rate * *time as f64)).min(LEAST_FAULTS),
+            HostUse::Gather => {
+                (bytes as f64 / (assumed.gather_rate * *time as f64)).min(assumed.gather_fresh)
+            }
             HostUse::Cast | HostUse::Operator | HostUse::Allocation => assumed.first_touch,
             _ => continue,
         };
