@@ -238,8 +238,11 @@ fn claim(facts: &Facts<'_>, gains: &Gains, (bound, gain): (Bound, f64)) -> Claim
     }
 }
 
-/// Chains of work that run side by side, and their resources.
-const CHAINS: [(Bound, &[Resource]); 4] = [
+/// What can bound a run, and its resources.
+type Chain = (Bound, &'static [Resource]);
+
+/// Chains of work that run side by side.
+const CHAINS: [Chain; 4] = [
     (Bound::Compute, &[Resource::Compute]),
     (Bound::Transfer, &[Resource::H2d, Resource::D2h, Resource::Peer]),
     (Bound::Communication, &[Resource::Collectives]),
@@ -254,7 +257,7 @@ fn together(facts: &Facts<'_>, asked: &Asked<'_>, first: (Bound, f64)) -> Option
         return None;
     }
     let pairs = CHAINS.iter().enumerate().flat_map(|(i, a)| CHAINS[i + 1..].iter().map(move |b| (a, b)));
-    let gain = |(a, b): (&(Bound, &[Resource]), &(Bound, &[Resource]))| {
+    let gain = |(a, b): (&Chain, &Chain)| {
         let both: Vec<Resource> = a.1.iter().chain(b.1).copied().collect();
         ([a.0, b.0], [asked.gain(a.1), asked.gain(b.1)], asked.gain(&both))
     };
