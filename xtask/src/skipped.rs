@@ -38,19 +38,21 @@ impl Skipped {
 
     /// Adds what was skipped by checks that ran at the same time.
     pub(crate) fn join(&mut self, other: Self) {
-        for line in other.lines {
-            if !self.lines.contains(&line) {
-                self.lines.push(line);
-            }
+        other.lines.into_iter().for_each(|line| self.list(line));
+    }
+
+    /// Once: several checks may skip the same part.
+    fn list(&mut self, line: String) {
+        if !self.lines.contains(&line) {
+            self.lines.push(line);
         }
     }
 
     /// Whether a part is skipped on purpose, which is never a failure but is listed in the summary.
     pub(crate) fn leaves_out(&mut self, part: Part) -> bool {
         let is_out = self.without.contains(&part);
-        let line = format!("{part:?}: skipped on purpose");
-        if is_out && !self.lines.contains(&line) {
-            self.lines.push(line);
+        if is_out {
+            self.list(format!("{part:?}: skipped on purpose"));
         }
         is_out
     }

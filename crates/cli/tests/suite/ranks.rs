@@ -58,9 +58,10 @@ fn the_straggler_comes_first_and_a_broken_rank_is_reported_once() {
     assert!(words.starts_with(STATEMENT), "{stdout}");
     assert!(words.contains(&format!("Could not be read · rank 3: {UNREAD}")), "{stdout}");
     assert!(words.contains("The clocks of the ranks are not synchronized"), "{stdout}");
-    assert!(stdout.contains("  next: --each"), "ranks are not shown one by one: {stdout}");
+    assert!(!stdout.contains("  next: --open"), "ranks are not shown one by one: {stdout}");
+    let (comparison, _) = stdout.split_once("  next: --each").unwrap();
     let (each, ..) = run(folder.path(), &["diagnose", "traces", "--each"]);
-    assert_eq!(each.matches("  next: --open").count(), 7, "{each}");
+    assert!(each.starts_with(comparison) && each.matches("  next: --open").count() == 7, "{each}");
     let (markdown, ..) = run(folder.path(), &["diagnose", "traces", "--format", "markdown"]);
     assert!(markdown.starts_with(&format!("**{STATEMENT}**\n")), "{markdown}");
     let (page, ..) = run(folder.path(), &["diagnose", "traces", "--format", "html"]);
