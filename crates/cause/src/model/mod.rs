@@ -153,6 +153,13 @@ impl Model {
         self.streams[stream].iter().any(|work| self.work[*work].kind.is_kernel())
     }
 
+    /// Bus copies that directly follow another one of their direction on their stream, each after the one it follows.
+    pub fn copies_in_a_row(&self) -> Vec<(WorkId, WorkId)> {
+        let direction = |id: WorkId| self.work[id].kind.bus();
+        let pairs = self.streams.iter().flat_map(|stream| stream.windows(2)).map(|pair| (pair[0], pair[1]));
+        pairs.filter(|(a, b)| direction(*b).is_some() && direction(*a) == direction(*b)).collect()
+    }
+
     fn issued_at(&self, work: WorkId) -> Option<Time> {
         self.work[work].call.map(|call| self.calls[call].start)
     }

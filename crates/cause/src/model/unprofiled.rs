@@ -116,18 +116,12 @@ impl Model {
 
     /// Copies in a row follow each other closer by this time: first the gap between them shrinks, then the copy itself.
     fn follow_closer(&mut self, by: f64) {
-        let Self { streams, work, .. } = self;
-        for pair in streams.iter().flat_map(|stream| stream.windows(2)) {
-            let pinned = |id: usize| match work[id].kind {
-                WorkKind::Copy { direction, pageable: false, .. } if work[id].kind.bus().is_some() => {
-                    Some(direction)
-                }
-                _ => None,
-            };
-            if pinned(pair[0]).is_none() || pinned(pair[0]) != pinned(pair[1]) {
+        let is_pinned = |kind: WorkKind| matches!(kind, WorkKind::Copy { pageable: false, .. });
+        for (copy, next) in self.copies_in_a_row() {
+            if !is_pinned(self.work[copy].kind) || !is_pinned(self.work[next].kind) {
                 continue;
             }
-            let next = &mut work[pair[1]];
+            let next = &mut self.work[next];
             let from_gap = (next.after_work as f64).clamp(0.0, by);
             next.after_work -= from_gap as Time;
             let from_copy = (by - from_gap).min(next.alone * OWN_SHARE);

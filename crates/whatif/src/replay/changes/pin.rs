@@ -42,7 +42,9 @@ impl Declared for Pin {
     fn apply(&self, graph: &mut Model, terms: &Terms<'_>) -> Made {
         let (own, cold) = (OwnWaits::of(graph), ColdCaches::of(graph));
         let staged = vec![None; graph.calls.len()];
-        let mut pinned = Pinned { staged, follows: copies_in_a_row(graph), made: Made::default() };
+        let mut follows = vec![false; graph.work.len()];
+        graph.copies_in_a_row().into_iter().for_each(|(_, next)| follows[next] = true);
+        let mut pinned = Pinned { staged, follows, made: Made::default() };
         for id in 0..graph.work.len() {
             pinned.pin(graph, id, &own, terms);
         }
@@ -66,15 +68,6 @@ struct Pinned {
     /// Per work: whether it is a copy that follows another one of its direction on its stream.
     follows: Vec<bool>,
     made: Made,
-}
-
-fn copies_in_a_row(graph: &Model) -> Vec<bool> {
-    let mut follows = vec![false; graph.work.len()];
-    for pair in graph.streams.iter().flat_map(|stream| stream.windows(2)) {
-        let direction = graph.work[pair[1]].kind.bus();
-        follows[pair[1]] = direction.is_some() && direction == graph.work[pair[0]].kind.bus();
-    }
-    follows
 }
 
 impl Pinned {
