@@ -88,7 +88,7 @@ test('one color per meaning: no two kinds of work or causes share one', async ()
 
 test('exposed pageable copies have the color of pageable copies', async () => {
   const { page } = await open(browser, pageOf('exposed', 'diagnose', fixture(PAGEABLE)));
-  const part = page.locator('header .share .legend li', { hasText: 'exposed copy' });
+  const part = page.locator('header .share .legend li', { hasText: 'copying only' });
   assert.equal(await part.locator('i.swatch').getAttribute('class'), 'swatch pageable');
   assert.ok(await page.locator('.bounds-section .fill.pageable').first().isVisible());
   await page.close();

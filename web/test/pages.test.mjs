@@ -50,7 +50,7 @@ test('compared runs share one scale, and the largest change comes first', async 
   const changes = await page.locator('.changes .change').allTextContents();
   const largest = [...span].sort((a, b) => Math.abs(b.delta) - Math.abs(a.delta));
   assert.deepEqual(changes, largest.slice(0, changes.length).map((figure) => figure.name));
-  assert.equal(changes[0], 'exposed copy');
+  assert.equal(changes[0], 'copying only');
   await page.close();
 });
 

@@ -76,7 +76,7 @@ pub fn explanations() -> Vec<Explanation> {
 /// If nothing has this id, with the closest one that something has.
 pub fn explain(id: &str) -> Result<Vec<Explanation>, UnknownName> {
     let mut all = explanations();
-    // Answers show titles too: `exposed copy`.
+    // Answers show titles too: `copying only`.
     let spelled = id.to_lowercase().replace([' ', '-'], "_");
     for is_meant in [
         &(|one: &Explanation| one.id == id) as &dyn Fn(&Explanation) -> bool,

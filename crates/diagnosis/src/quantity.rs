@@ -25,12 +25,21 @@ pub fn milliseconds_range(low: f64, high: f64) -> String {
     range(&milliseconds(low), &milliseconds(high))
 }
 
+/// `274 → 104 ms`, `1.20 ms → 900 µs` if the units differ.
+pub fn milliseconds_change(before: f64, after: f64) -> String {
+    joined(&milliseconds(before), " → ", &milliseconds(after))
+}
+
 /// Two quantities with units as a range.
 pub fn range(low: &str, high: &str) -> String {
-    match (low.split_once(' '), high.split_once(' ')) {
-        _ if low == high => low.to_owned(),
-        (Some((number, unit)), Some((_, other))) if unit == other => format!("{number}–{high}"),
-        _ => format!("{low}–{high}"),
+    if low == high { low.to_owned() } else { joined(low, "–", high) }
+}
+
+/// A unit that both have is said once.
+fn joined(first: &str, between: &str, second: &str) -> String {
+    match (first.split_once(' '), second.split_once(' ')) {
+        (Some((number, unit)), Some((_, other))) if unit == other => format!("{number}{between}{second}"),
+        _ => format!("{first}{between}{second}"),
     }
 }
 

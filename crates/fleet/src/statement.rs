@@ -49,6 +49,12 @@ fn read_errors(answer: &FleetAnswer) -> String {
 
 /// `transfer-bound on all`, `6 compute-bound, 2 transfer-bound`.
 fn bounds(answer: &FleetAnswer) -> String {
+    // Of some of the ranks, "all" is those that were read.
+    let (read, world) = (answer.ranks.len(), answer.world_size);
+    let all_ranks = match world.is_some_and(|world| world as usize > read) {
+        true => format!("all {read}"),
+        false => "all".to_owned(),
+    };
     match answer.verdicts.as_slice() {
         [] => "no file could be read".to_owned(),
         [all] if answer.ranks.len() == 1 => word(all.bound).to_owned(),
@@ -59,9 +65,9 @@ fn bounds(answer: &FleetAnswer) -> String {
             } else {
                 format!(", GPU idle {:.0}% of the time", 100.0 * median(&idle))
             };
-            format!("inconclusive on all{idle}")
+            format!("inconclusive on {all_ranks}{idle}")
         }
-        [all] => format!("{} on all", word(all.bound)),
+        [all] => format!("{} on {all_ranks}", word(all.bound)),
         several => {
             let one = |count: &VerdictCount| format!("{} {}", count.ranks, word(count.bound));
             several.iter().map(one).collect::<Vec<_>>().join(", ")
@@ -108,7 +114,7 @@ fn slowest(answer: &FleetAnswer) -> Option<String> {
                 let because =
                     difference.because.first().map_or(String::new(), |why| format!(", {}", why.seen));
                 let more = milliseconds(difference.ms - difference.median_ms);
-                format!(": {more} more {}{because}", difference.part)
+                format!(": {} +{more}{because}", difference.part)
             });
             return Some(match one.others_wait_ms {
                 Some(ms) => {

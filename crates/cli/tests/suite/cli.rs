@@ -77,7 +77,7 @@ fn an_answer_in_a_file_has_no_colors_and_standard_output_stays_empty() {
     assert_eq!((out.as_str(), code), ("", Some(0)));
     let answer = std::fs::read_to_string(file).unwrap();
     assert!(
-        answer.starts_with("Transfer-bound: 274 ms/step → 65.1–86.9 ms (3.2–4.2x) by pinning host buffers"),
+        answer.starts_with("Transfer-bound: 274 ms/step → 66.7–86.9 ms (3.2–4.1x) by pinning host buffers"),
         "{answer}"
     );
     assert!(!answer.contains('\u{1b}'));

@@ -45,7 +45,7 @@ fn the_synthetic_ranks_in_the_fixtures_are_up_to_date() {
     }
 }
 
-const STATEMENT: &str = "7 of 8 ranks: 6 communication-bound, 1 transfer-bound; 100 ms/step; the other ranks wait 30.0 ms/step for rank 5: 30.0 ms more exposed copy, H2D pinned at 20.0 GB/s vs. 50.0 GB/s; 1 file could not be read.";
+const STATEMENT: &str = "7 of 8 ranks: 6 communication-bound, 1 transfer-bound; 100 ms/step; the other ranks wait 30.0 ms/step for rank 5: copying only +30.0 ms, H2D pinned at 20.0 GB/s vs. 50.0 GB/s; 1 file could not be read.";
 const UNREAD: &str = "traces/rank-3.json has no profiler events; pass the file that torch.profiler's export_chrome_trace wrote";
 
 #[test]

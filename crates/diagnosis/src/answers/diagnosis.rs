@@ -332,6 +332,7 @@ fn judge(facts: &Facts<'_>, survey: &Survey, options: &Options) -> Judgment {
     if verdict.bound != Bound::Compute {
         findings.retain(|finding| !finding.id.is_about_kernels());
     }
+    findings::explaining_first(&mut findings, verdict.bound.resources(), facts.own_step_ms());
     if incomplete.is_some() {
         // The lost work may have run during what looks like idle time.
         findings.retain(|finding| !finding.id.is_about_idle_time());

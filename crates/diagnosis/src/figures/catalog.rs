@@ -75,7 +75,7 @@ catalog! {
         of: |run| with_device(run, run.window.baseline_ms),
     }
     HeadroomMs = "headroom_ms" {
-        label: "headroom (if what bounds the step took no time)", unit: MillisecondsPerStep, better: Lower,
+        label: "headroom (saved without what bounds the step)", unit: MillisecondsPerStep, better: Lower,
         summary: "what a step gains if what bounds it is free",
         definition: "`step_unprofiled_ms` minus the step if what bounds it took no time (`verdict.headroom`). Not available if the trace cannot say.",
         of: |run| Some(run.window.baseline_ms - run.verdict.headroom.as_ref()?.step_if_free_ms),
@@ -131,31 +131,31 @@ catalog! {
         of: |run| run.breakdown.per_step_ms(Part::is_copy),
     }
     ExposedCommMs = "exposed_comm_ms" {
-        label: "exposed communication", unit: MillisecondsPerStep, better: Lower,
+        label: "communication only", unit: MillisecondsPerStep, better: Lower,
         summary: "communication not overlapped with compute",
         definition: "Time in which a communication kernel ran and no compute kernel ran.",
         of: |run| run.breakdown.per_step_ms(|part| part == Part::Communication),
     }
     ExposedBusCopyMs = "exposed_bus_copy_ms" {
-        label: "exposed copy", unit: MillisecondsPerStep, better: Lower,
+        label: "copying only", unit: MillisecondsPerStep, better: Lower,
         summary: "exposed copies between host and device",
         definition: "Time in which a bus copy (H2D or D2H) ran and no kernel ran.",
         of: |run| run.breakdown.per_step_ms(Part::is_bus_copy),
     }
     ExposedPeerCopyMs = "exposed_peer_copy_ms" {
-        label: "exposed copy between GPUs", unit: MillisecondsPerStep, better: Lower,
+        label: "copying between GPUs only", unit: MillisecondsPerStep, better: Lower,
         summary: "exposed copies between GPUs",
         definition: "Time in which a peer copy (from one GPU to another) ran, and no bus copy or kernel ran.",
         of: |run| run.breakdown.per_step_ms(|part| part == Part::Copy(CopyRoute::Peer)),
     }
     ExposedDeviceCopyMs = "exposed_device_copy_ms" {
-        label: "exposed D2D copy", unit: MillisecondsPerStep, better: Lower,
+        label: "D2D copying only", unit: MillisecondsPerStep, better: Lower,
         summary: "exposed D2D copies",
         definition: "Time in which a D2D copy within one GPU ran, and no bus copy, peer copy or kernel ran.",
         of: |run| run.breakdown.per_step_ms(|part| part == Part::Copy(CopyRoute::WithinDevice)),
     }
     ExposedUnplacedCopyMs = "exposed_unplaced_copy_ms" {
-        label: "exposed copy, unknown direction", unit: MillisecondsPerStep, better: Lower,
+        label: "copying only, unknown direction", unit: MillisecondsPerStep, better: Lower,
         summary: "exposed copies of unknown direction",
         definition: "Time in which a copy without a recorded direction ran, and no other copy or kernel ran.",
         of: |run| run.breakdown.per_step_ms(|part| part == Part::Copy(CopyRoute::Unplaced)),

@@ -10,7 +10,7 @@ use super::common::prefetch::prefetched;
 use super::common::{Candidate, Document, Draft, Effort, Fix, Rule};
 use crate::activity::copies::{Copy, expected_ns};
 use crate::analysis::facts::Facts;
-use crate::quantity::milliseconds;
+use crate::quantity::{bytes, milliseconds};
 use crate::saving::Saving;
 use crate::settings::offload::{Offloading, prefetching};
 
@@ -89,8 +89,8 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
     Some(Draft {
         title: None,
         seen: format!(
-            "{:.2} GB{per} take {} at the {rate:.0} GB/s that {} reaches, but the kernels run for only {}; hiding all copies needs {wanted:.0} GB/s.",
-            moved as f64 / 1e9 / steps,
+            "{}{per} of H2D copies take {} at the {rate:.0} GB/s that {} reaches, but the kernels run for only {}; to hide all copies behind them, the link would need {wanted:.0} GB/s.",
+            bytes((moved as f64 / steps) as u64),
             milliseconds(needed / steps),
             facts.link.name,
             milliseconds(compute / steps),
@@ -108,7 +108,8 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
             high: beyond.min(exposed) / steps,
         },
         fix: Fix::new(format!(
-            "Keep {:.0}% of the copied data on the GPU, or send it in a smaller dtype.{}",
+            "Keep {} ({:.0}%) of the copied data on the GPU, or send it in a smaller dtype.{}",
+            bytes((resident * moved as f64 / steps) as u64),
             100.0 * resident,
             if gains_from_prefetch(facts) { "" } else { " A deeper prefetch does not help." }
         ))

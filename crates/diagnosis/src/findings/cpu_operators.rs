@@ -25,7 +25,7 @@ pub(super) static RULE: Rule = Rule {
                    200 µs is 3% or more of the time, most of it in an \
                    `aten` operator that launches nothing anywhere in the trace. The optimizer, gathers, copies and casts have findings of their own. Saving: \
                    50% to 100% of that idle time.",
-        fix: "Move the tensors to the GPU before these operators, or run them in a thread while the GPU works on the previous step.",
+        fix: "Move the tensors to the GPU before these operators, or run them in a thread while the GPU works on another step.",
         code: &[CODE],
         assumes: "The operators exist for the GPU, or their results are not needed before the next launch.",
     },
@@ -55,6 +55,9 @@ const VIEWS: [&str; 16] = [
     "unsqueeze",
 ];
 
+/// Operators that read one number, which no GPU does faster: `Adam` reads its step counts with them.
+const READS: [&str; 3] = ["is_nonzero", "item", "local_scalar_dense"];
+
 /// Operators that copy. Copies between host and device have their own findings; those within the host are in `cpu_casts`.
 const COPIES: [&str; 5] = ["clone", "contiguous", "copy_", "to", "to_copy"];
 
@@ -62,7 +65,8 @@ const COPIES: [&str; 5] = ["clone", "contiguous", "copy_", "to", "to_copy"];
 fn computes(facts: &Facts<'_>, name: &str) -> bool {
     let is_other = |name: &str| {
         let plain = name.trim_start_matches('_');
-        name.contains("view") || VIEWS.contains(&plain) || COPIES.contains(&plain)
+        let others = [VIEWS.as_slice(), &READS, &COPIES];
+        name.contains("view") || others.iter().any(|names| names.contains(&plain))
     };
     let Some(own) = name.strip_prefix("aten::").filter(|name| !is_other(name)) else { return false };
     let launching = facts.host.launches().filter_map(|call| facts.host.operator_around(&call));
@@ -73,7 +77,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
     let idle = HostIdle::of(facts, HostUse::Operator, WORTH_IT)?;
     let first = idle.operators.first().filter(|name| computes(facts, name))?;
     let fix = format!(
-        "Run {first} on the GPU: move its inputs there first. Or run it in a thread while the GPU works on the previous step."
+        "Run {first} on the GPU: move its inputs there first. Or run it in a thread while the GPU works on another step."
     );
     Some(Draft {
         title: None,

@@ -6,7 +6,10 @@ use busbound_trace::{Direction, Interval, MemoryKind, Nanos};
 use busbound_whatif::replay::Stream;
 use serde_json::json;
 
-use super::common::frameworks::{FSDP_CODE, FSDP_PREFETCH_CODE, Framework, Hooks};
+use super::common::frameworks::{
+    ACCELERATE_CODE, ACCELERATE_DISPATCH_CODE, DIFFUSERS_CODE, FSDP_CODE, FSDP_PREFETCH_CODE, Framework,
+    Hooks,
+};
 use super::common::host_idle::WORTH_IT;
 use super::common::prefetch::OFFLOAD_CODE;
 use super::common::{Candidate, Document, Draft, Effort, Fix, Rule};
@@ -40,36 +43,27 @@ pub(super) static RULE: Rule = Rule {
               with `dispatch_model`. diffusers: `enable_group_offload` at leaf level with `use_stream` and `record_stream`. \
               FSDP2: `CPUOffloadPolicy(pin_memory=True)`, and prefetch the next module. On one GPU, \
               `busbound.offload(model, gpu_memory=…)` instead of the hooks streams the weights; `--apply stream` predicts it.",
-        code: &[CODE_ACCELERATE, CODE_DISPATCH, CODE_DIFFUSERS, FSDP_CODE, FSDP_PREFETCH_CODE, OFFLOAD_CODE],
+        code: &[
+            ACCELERATE_CODE,
+            ACCELERATE_DISPATCH_CODE,
+            DIFFUSERS_CODE,
+            FSDP_CODE,
+            FSDP_PREFETCH_CODE,
+            OFFLOAD_CODE,
+        ],
         assumes: "The version of the framework has this setting.",
     },
 };
-
-const CODE_ACCELERATE: &str = "\
-pinned = {name: t.pin_memory() for name, t in model.state_dict().items()}
-cpu_offload(model, execution_device=device, state_dict=pinned)
-# or, if only some layers do not fit, keep the rest on the GPU:
-device_map = infer_auto_device_map(model, max_memory={0: \"60GiB\", \"cpu\": \"200GiB\"})
-dispatch_model(model, device_map, state_dict=pinned)";
-
-const CODE_DISPATCH: &str = "\
-# if only some layers do not fit, keep the rest on the GPU; `pinned` is the state dict as now:
-device_map = infer_auto_device_map(model, max_memory={0: \"60GiB\", \"cpu\": \"200GiB\"})
-dispatch_model(model, device_map, state_dict=pinned)";
-
-const CODE_DIFFUSERS: &str = "\
-pipe.transformer.enable_group_offload(onload_device=torch.device(\"cuda\"), offload_device=torch.device(\"cpu\"),
-                                      offload_type=\"leaf_level\", use_stream=True, record_stream=True)";
 
 fn fix(framework: Framework, is_pinned: bool) -> Fix {
     match (framework, is_pinned) {
         (Framework::Accelerate, is_pinned) => {
             let (pin, code) = match is_pinned {
-                true => ("", CODE_DISPATCH),
-                false => (" Or pass a pinned state dict: cpu_offload(model, state_dict=pinned).", CODE_ACCELERATE),
+                true => ("", ACCELERATE_DISPATCH_CODE),
+                false => (" Or pass a pinned state dict: cpu_offload(model, state_dict=pinned).", ACCELERATE_CODE),
             };
             Fix::new(format!(
-                "Stream the weights instead: busbound.offload(model, gpu_memory=\"8GB\").{pin} Or keep more layers on the GPU: \
+                "Stream the weights with the Python package instead: busbound.offload(model, gpu_memory=…).{pin} Or keep more layers on the GPU: \
                  dispatch_model(model, device_map)."
             ))
             .doing("streaming the weights")
@@ -77,11 +71,11 @@ fn fix(framework: Framework, is_pinned: bool) -> Fix {
             .replayed_as(vec![Stream.into()])
         }
         (Framework::Diffusers, _) => Fix::new(
-            "Stream the weights instead: busbound.offload(model, gpu_memory=\"8GB\"). Or use \
+            "Stream the weights with the Python package instead: busbound.offload(model, gpu_memory=…). Or use \
              enable_group_offload(offload_type=\"leaf_level\", use_stream=True, record_stream=True).",
         )
         .doing("streaming the weights")
-        .code(CODE_DIFFUSERS)
+        .code(DIFFUSERS_CODE)
         .replayed_as(vec![Stream.into()])
         .settings(group_offloading()),
         (Framework::Fsdp, true) => Fix::new("Prefetch the next module with set_modules_to_forward_prefetch.")
@@ -124,12 +118,15 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
     let (name, per) = (hooks.framework.name(), facts.unit().per());
     let how = if hooks.inferred { "The operators look like accelerate's CPU offload. " } else { "" };
     let allocating = facts.breakdown.averaged(facts.allocating_idle_ms)?;
+    let allocation = match allocating > 0.0 {
+        true => format!(" It is idle inside allocation calls for {}.", milliseconds(allocating)),
+        false => String::new(),
+    };
     Some(Draft {
         title: Some(format!("Waiting for the hooks of {name}")),
         seen: format!(
-            "{how}The GPU is idle for {}{per} while hooks of {name} move weights before and after each module, not counting the copies. It is idle inside allocation calls for {}.",
+            "{how}The GPU is idle for {}{per} while hooks of {name} move weights before and after each module, not counting the copies.{allocation}",
             milliseconds(idle),
-            milliseconds(allocating),
         ),
         evidence: json!({
             "framework": name,

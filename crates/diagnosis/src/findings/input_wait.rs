@@ -65,7 +65,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
                  in {}; the rest of the recorded {unit} takes {}{}.",
                 milliseconds(loader.made_ms()),
                 milliseconds(loader.rest_ms),
-                if loader.made_ms() < loader.rest_ms { ", so the GPU should wait no more" } else { "" },
+                if loader.made_ms() < loader.rest_ms { ", so the GPU should no longer wait" } else { "" },
             ),
         )
     } else {

@@ -1,6 +1,6 @@
 //! Does the host launch kernels more slowly than the GPU runs them?
 
-use busbound_cause::Resource;
+use busbound_cause::{HostUse, Resource};
 use busbound_whatif::replay::CudaGraph;
 use serde_json::json;
 
@@ -10,6 +10,7 @@ use busbound_cause::idle::GapCause;
 
 use crate::activity::gaps::{IdleCause, call_times, idle_around_ms};
 use crate::analysis::facts::Facts;
+use crate::analysis::host_work::HostWork;
 use crate::quantity::{milliseconds, plural};
 use crate::saving::Saving;
 use crate::settings::Target;
@@ -31,7 +32,7 @@ pub(super) static RULE: Rule = Rule {
                    does not count: before copies, and inside allocation calls. Kernels that load at first use, and \
                    a single long gap, count only toward the high end. Saving: by replaying the \
                    trace with its launches as CUDA graphs; if that changes nothing, 30% to 100% of the idle time.",
-        fix: "Launch fewer kernels: use `torch.compile(mode=\"reduce-overhead\")` or CUDA graphs, and larger batches. If the \
+        fix: "Launch fewer kernels: use `torch.compile(mode=\"reduce-overhead\")` or CUDA graphs, and larger batches (longer kernels per launch). If the \
               step has an optimizer, a fused one launches fewer kernels too.",
         code: &[CODE, TRAINING_CODE],
         assumes: "Shapes and control flow repeat. Part of the time is profiler overhead, so check the step time without the \
@@ -72,15 +73,21 @@ fn once(facts: &Facts<'_>, cause: &IdleCause, idle: f64) -> (f64, String) {
 /// Idle time for host work is worth saying from this share of the time that the GPU waits for launches.
 const MUCH_HOST: f64 = 0.5;
 
+/// Host work per step that a graph replays without: not that of an optimizer or a gather on the CPU.
+fn between_launches_ms(facts: &Facts<'_>) -> f64 {
+    let is_python = |work: &&HostWork| matches!(work.what, HostUse::Python | HostUse::Launching);
+    facts.host_work().iter().filter(is_python).map(|work| work.ms).sum()
+}
+
 /// A fused optimizer helps only where there is an optimizer.
 fn fix(facts: &Facts<'_>) -> Fix {
     let optimizes = facts.host.annotations().iter().any(|event| event.name().starts_with("Optimizer."));
     let (fused, code) = match optimizes {
-        true => (", a fused optimizer (fused=True)", TRAINING_CODE),
+        true => ("a fused optimizer (fused=True), ", TRAINING_CODE),
         false => ("", CODE),
     };
     let text = format!(
-        "Launch fewer kernels: use torch.compile(mode=\"reduce-overhead\") or torch.cuda.graph{fused}, or larger batches."
+        "Replay the step as a CUDA graph: torch.compile(mode=\"reduce-overhead\") or torch.cuda.graph. Or launch fewer, longer kernels: {fused}larger batches."
     );
     Fix::new(text).code(code)
 }
@@ -99,11 +106,11 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
     let by =
         if operators.is_empty() { String::new() } else { format!(" Launched by {}.", operators.join(", ")) };
     let (once, one_time) = once(facts, cause, idle);
-    let host = facts.idle_ms(GapCause::Host);
-    let more = match host > MUCH_HOST * idle {
+    let host = between_launches_ms(facts);
+    let more = match host > MUCH_HOST * idle / steps {
         true => format!(
             " CUDA graphs also remove most host work between launches, which the GPU waits for {}{per}.",
-            milliseconds(host / steps)
+            milliseconds(host)
         ),
         false => String::new(),
     };

@@ -46,7 +46,7 @@ mod unneeded_offload;
 mod wrong_numa_node;
 mod zero_copy;
 
-pub(crate) use common::find::findings;
+pub(crate) use common::find::{explaining_first, findings};
 pub(crate) use common::prize::prize;
 pub use common::prize::{AppliedFix, Prize};
 pub use common::{Candidate, Cost, Document, Effort, EvidenceUnit, Finding, Severity, WithoutCode};

@@ -5,7 +5,6 @@ use busbound_trace::Direction;
 use busbound_whatif::replay::{Pin, Stage};
 
 use super::common::copies::times_of;
-use super::common::frameworks::FSDP_PIN_CODE;
 use super::common::pageable::{self, Buffers, Staged, is_asynchronous_in_name_only, pageable};
 use super::common::{Candidate, Document, Draft, Effort, Fix, Rule};
 use crate::analysis::facts::Facts;
@@ -28,7 +27,7 @@ pub(super) static RULE: Rule = Rule {
                    (visible if shapes were recorded) or whose stream runs no kernels. With pinned memory, the stream \
                    and its events take effect, so the bound is all of the exposed time.",
         fix: "Pin the host buffers once and reuse them. The copy stream and its events can stay unchanged.",
-        code: &[pageable::PIN_CODE, pageable::LOADER_CODE, FSDP_PIN_CODE],
+        code: pageable::PIN_CODES,
         assumes: "The same buffer is copied many times, and the program already uses an event to wait for the copy.",
     },
 };

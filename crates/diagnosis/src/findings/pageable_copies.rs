@@ -5,7 +5,6 @@ use busbound_trace::Direction;
 use busbound_whatif::replay::{LoaderPin, Pin, Stage};
 
 use super::common::copies::times_of;
-use super::common::frameworks::FSDP_PIN_CODE;
 use super::common::pageable::{self, Buffers, Staged, is_asynchronous_in_name_only, pageable};
 use super::common::{Candidate, Document, Draft, Effort, Fix, Rule};
 use crate::analysis::facts::Facts;
@@ -30,7 +29,7 @@ pub(super) static RULE: Rule = Rule {
                    their sizes, limited to exposed time.",
         fix: "Pin the host buffers once and reuse them. `DataLoader(pin_memory=True)` does so for batches, \
               and `CPUOffloadPolicy(pin_memory=True)` for the weights that FSDP2 offloads.",
-        code: &[pageable::PIN_CODE, pageable::LOADER_CODE, FSDP_PIN_CODE],
+        code: pageable::PIN_CODES,
         assumes: "The same buffer is copied many times. Pinning memory for a single copy costs more than it saves.",
     },
 };
@@ -51,7 +50,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
             Buffers::Loader => {
                 fix.setting(Target::DataLoader, "pin_memory", true).replayed_as(vec![LoaderPin.into()])
             }
-            Buffers::Fsdp | Buffers::Own => fix.settings(pinned()),
+            Buffers::Offloaded(_) | Buffers::Own => fix.settings(pinned()),
         },
         at: times_of(&copies),
     })

@@ -5,7 +5,7 @@ use busbound_trace::Direction;
 use busbound_whatif::replay::{Pin, Stage};
 
 use super::common::copies::times_of;
-use super::common::frameworks::FSDP_PIN_CODE;
+use super::common::frameworks::{FSDP_PIN_CODE, Framework};
 use super::common::pageable::{self, Buffers, Staged, pageable};
 use super::common::{Candidate, Document, Draft, Effort, Fix, Rule};
 use crate::analysis::facts::Facts;
@@ -49,8 +49,8 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
         seen: staged.seen("to"),
         evidence: staged.evidence(),
         fix: match Buffers::of(facts, &copies) {
-            Buffers::Fsdp => Fix::new(Buffers::Fsdp.pin()).code(Buffers::Fsdp.code()),
-            Buffers::Loader | Buffers::Own => Fix::new(
+            fsdp @ Buffers::Offloaded(Framework::Fsdp) => Fix::new(fsdp.pin()).code(fsdp.code()),
+            _ => Fix::new(
                 "Create a buffer once with torch.empty(…, pin_memory=True). Copy into it with non_blocking=True, and wait for an event before reading it.",
             )
             .code(CODE),

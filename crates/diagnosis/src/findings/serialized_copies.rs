@@ -118,8 +118,8 @@ impl Kind {
                 .code(FSDP_PREFETCH_CODE)
                 .settings(ahead),
             Self::Ahead => Fix::new(
-                "Issue copies on a separate stream, one layer or batch ahead. With torch.cuda.stream(copy_stream): nxt = buf.to(device, \
-                 non_blocking=True); event.record(). Let the compute stream, not the host, wait for the event.",
+                "Issue copies on a second stream before they are needed (one layer or batch ahead), with non_blocking=True. Let the \
+                 compute stream, not the host, wait for them (wait_event): kernels and launches then run during the copies.",
             )
             .code(PREFETCH_CODE)
             .settings(ahead),

@@ -81,7 +81,7 @@ pub(super) fn outliers(scope: &Scope<'_>) -> Option<String> {
     }
     (left_out.others > 0).then(|| {
         format!(
-            "Outlier steps make up much of the trace, so figures are for the longest stretch without one: {}, {} to {}. --warmup 0 keeps all steps.",
+            "Many steps are outliers. Figures are for the longest stretch without one: {}, {} to {}. To use all steps: --warmup 0.",
             plural(left_out.steady.len() as u64, "step", "steps"),
             left_out.steady.start,
             left_out.steady.end - 1

@@ -15,6 +15,9 @@ use crate::analysis::host_work::NOT_RECORDED;
 /// A smaller share rounds to 0% and is not mentioned.
 const NOTHING: f64 = 0.005;
 
+/// D2D copies of a smaller share of the step are not mentioned.
+const WORTH_NAMING: f64 = 0.03;
+
 /// Share of the device's time in D2D copies that nothing overlaps.
 fn device_copy_share(facts: &Facts<'_>) -> f64 {
     let share = facts.breakdown.share_of(|part| part == Part::Copy(CopyRoute::WithinDevice));
@@ -23,7 +26,7 @@ fn device_copy_share(facts: &Facts<'_>) -> f64 {
 
 /// Whether D2D copies are worth mentioning.
 pub(super) fn has_device_copies(facts: &Facts<'_>) -> bool {
-    device_copy_share(facts) >= NOTHING
+    device_copy_share(facts) >= WORTH_NAMING
 }
 
 pub(super) fn percent(share: f64) -> String {
@@ -82,11 +85,15 @@ pub(super) fn gained(facts: &Facts<'_>, bound: Bound) -> Option<String> {
         },
         Bound::Communication => "communication between GPUs".to_owned(),
         Bound::Compute => return None,
-        Bound::Launch => "the time that launches take on the host".to_owned(),
+        Bound::Launch => "launching from the host".to_owned(),
         Bound::Host => match collective_on_host(facts) {
             Some(name) => format!("waits of the host for other ranks, mostly in {name}"),
             None => format!("CPU work on the host{}", mostly(facts)),
         },
+        // The GPU is not idle inside the syncs but after them: the host has not launched ahead.
+        Bound::Sync if facts.idle_ms(GapCause::Launch) > facts.idle_ms(GapCause::Synchronization) => {
+            "host syncs (after each, the GPU waits for the next launch)".to_owned()
+        }
         Bound::Sync => "host syncs".to_owned(),
         Bound::Input => "waiting for input".to_owned(),
         Bound::Mixed | Bound::Unknown => "what bounds it".to_owned(),
@@ -103,6 +110,7 @@ fn collective_on_host<'f>(facts: &'f Facts<'_>) -> Option<&'f str> {
 fn mostly(facts: &Facts<'_>) -> String {
     let work = facts.host_work().iter().find(|work| work.what.is_work());
     let named = work.map(|work| match work.operators.first().map(String::as_str) {
+        Some(name) if work.what == HostUse::Operator => format!(", mostly {name}"),
         Some(name) if work.what != HostUse::Python => format!(", mostly {name} ({})", work.what.describe()),
         Some(NOT_RECORDED) | None => ", mostly in Python or code that is not recorded".to_owned(),
         Some(name) => format!(", mostly in {name}"),
@@ -152,7 +160,11 @@ fn in_calls(facts: &Facts<'_>) -> String {
     if calling < WORTH_SPLITTING {
         return String::new();
     }
-    format!(" ({} copying, {} inside the copy calls)", percent(share(Part::is_transfer)), percent(calling))
+    // As many percent as are said of both together.
+    let rounded = |share: f64| (100.0 * share).round() as u32;
+    let copying = share(Part::is_transfer);
+    let calling = rounded(copying + calling).saturating_sub(rounded(copying));
+    format!(" ({}% copying, {calling}% inside the copy calls)", rounded(copying))
 }
 
 /// The transfers of a run. The largest group is named, alone if it is nearly all of them.

@@ -27,6 +27,8 @@ const CANDIDATES: [(Bound, &[Resource]); 7] = [
 const BALANCED: f64 = 0.12;
 /// Two gains within this factor make a run mixed.
 const ALIKE: f64 = 0.5;
+/// The same, where the smaller gain is that of compute.
+const ALIKE_COMPUTE: f64 = 0.6;
 /// A smaller gain, as a share of the step, bounds nothing.
 const NOTHING: f64 = 0.02;
 
@@ -38,6 +40,14 @@ const NAMED: f64 = 0.45;
 const UNEXPLAINED: f64 = 0.1;
 /// From this share on, time whose cause is not visible is mentioned.
 const MUCH_UNKNOWN: f64 = 0.2;
+
+impl Bound {
+    /// What the step would have to do without; none for mixed and unknown bounds.
+    pub(crate) fn resources(self) -> &'static [Resource] {
+        let of = CANDIDATES.iter().find(|(bound, _)| *bound == self);
+        of.map_or(&[], |(_, resources)| *resources)
+    }
+}
 
 /// What a step gains if each candidate is free, in milliseconds.
 #[derive(Debug, Clone)]
@@ -134,7 +144,7 @@ pub(crate) fn verdict(facts: &Facts<'_>, asked: Option<&Asked<'_>>) -> Verdict {
     let (first, second) = gains.leaders();
     let bound = decide(&gains, first, second);
     let headroom = asked.filter(|_| bound != Bound::Unknown).map(|asked| headroom(asked, first.0));
-    let because = because(facts, &gains, bound, first);
+    let because = because(facts, &gains, bound, (first, second));
     let mut verdict = match bound {
         Bound::Mixed => (asked.and_then(|asked| together(facts, asked, first)))
             .unwrap_or_else(|| mixed(facts, &gains, first, second, headroom.as_ref())),
@@ -146,7 +156,12 @@ pub(crate) fn verdict(facts: &Facts<'_>, asked: Option<&Asked<'_>>) -> Verdict {
 }
 
 /// Why this bounds the step, as a sentence without its capital letter and its period.
-fn because(facts: &Facts<'_>, gains: &Gains, bound: Bound, first: (Bound, f64)) -> String {
+fn because(
+    facts: &Facts<'_>,
+    gains: &Gains,
+    bound: Bound,
+    (first, second): ((Bound, f64), (Bound, f64)),
+) -> String {
     let share = |gain: f64| gain / gains.step_ms;
     let clause = |bound| clause(facts, bound);
     let unknown = facts.breakdown.share_of(|part| bound_of(part) == Some(Bound::Unknown)).unwrap_or(0.0);
@@ -173,12 +188,26 @@ fn because(facts: &Facts<'_>, gains: &Gains, bound: Bound, first: (Bound, f64)) 
             )
         }
         _ => {
-            let of = claim(facts, gains, first).sentence();
+            let of = claim(facts, gains, first).sentence() + &beside(facts, gains, first, second);
             match unknown >= MUCH_UNKNOWN {
                 true => format!("{of}; {} {}", percent(unknown), clause(Bound::Unknown)),
                 false => of,
             }
         }
+    }
+}
+
+/// Launches beside other work of the host: both are the host, and each has fixes of its own.
+fn beside(facts: &Facts<'_>, gains: &Gains, first: (Bound, f64), second: (Bound, f64)) -> String {
+    let is_alike = second.1 >= ALIKE * first.1;
+    match (first.0, second.0) {
+        (Bound::Host, Bound::Launch) if is_alike => {
+            format!("; launches are another {}", claim(facts, gains, second).percent)
+        }
+        (Bound::Launch, Bound::Host) if is_alike => {
+            format!("; other work on the host is another {}", claim(facts, gains, second).percent)
+        }
+        _ => String::new(),
     }
 }
 
@@ -194,32 +223,26 @@ struct Claim {
     percent: String,
     of: String,
     what: String,
-    /// What the step would have to do without, where the share is that of a gain.
-    without: Option<String>,
 }
 
 impl Claim {
     /// A part of the recorded step.
     fn part(facts: &Facts<'_>, bound: Bound, share: f64) -> Self {
         let what = clause(facts, bound);
-        Self { percent: percent(share), of: facts.of_each_recorded(), what, without: None }
+        Self { percent: percent(share), of: facts.of_each_recorded(), what }
     }
 
     /// What a step gains.
     fn gain(facts: &Facts<'_>, bound: Bound, share: f64) -> Self {
-        let without = gained(facts, bound);
-        let what = lost_to(without.as_deref());
-        Self { percent: percent(share), of: facts.of_each_own(), what, without }
+        let what = lost_to(gained(facts, bound).as_deref());
+        Self { percent: percent(share), of: facts.of_each_own(), what }
     }
 
-    /// `54% of each 275 ms step waits for H2D copies`. No part of the step is as long as what it gains: `without host syncs, 40%
-    /// of each 12.0 ms step would be saved`.
+    /// `54% of each 275 ms step waits for H2D copies`. No part of the step is as long as what it gains: `40% of each 12.0 ms step
+    /// is lost to host syncs`.
     fn sentence(&self) -> String {
-        let Self { percent, of, what, without } = self;
-        match without {
-            Some(without) => format!("without {without}, {percent} {of} would be saved"),
-            None => format!("{percent} {of} {what}"),
-        }
+        let Self { percent, of, what } = self;
+        format!("{percent} {of} {what}")
     }
 }
 
@@ -316,7 +339,7 @@ fn both(facts: &Facts<'_>, gains: &Gains, first: (Bound, f64), second: (Bound, f
     if a.of != b.of {
         (a, b) = (gain(first), gain(second));
     }
-    format!("{}, {} {} and {} {}", a.of, a.percent, a.what, b.percent, b.what)
+    format!("{}, {} {}, and {} {}", a.of, a.percent, a.what, b.percent, b.what)
 }
 
 /// Launching and other host work are both the host; a sync exposes them.
@@ -328,7 +351,10 @@ fn decide(gains: &Gains, first: (Bound, f64), second: (Bound, f64)) -> Bound {
     if gains.unknown > first.1 {
         return Bound::Unknown;
     }
-    let alike = second.1 >= ALIKE * first.1 && second.1 > NOTHING * gains.step_ms;
+    // Kernels are what the run is for: beside a part that gains enough alone, they must gain more to share the name.
+    let is_beside_kernels = second.0 == Bound::Compute && first.1 >= BALANCED * gains.step_ms;
+    let alike = if is_beside_kernels { ALIKE_COMPUTE } else { ALIKE };
+    let alike = second.1 >= alike * first.1 && second.1 > NOTHING * gains.step_ms;
     // Nearly half of the step is enough to be named, unless it is compute: then the rest is what can be changed.
     let alike = alike && (first.1 < NAMED * gains.step_ms || first.0 == Bound::Compute);
     // A step that is hardly shorter without the host's work is as long for another reason too.
@@ -341,11 +367,7 @@ fn decide(gains: &Gains, first: (Bound, f64), second: (Bound, f64)) -> Bound {
 
 /// What the step takes without what bounds it, and what bounds it then.
 fn headroom(asked: &Asked<'_>, bound: Bound) -> Headroom {
-    let resources = |wanted: Bound| {
-        let of = CANDIDATES.iter().find(|(bound, _)| *bound == wanted);
-        of.map_or(&[] as &[Resource], |(_, resources)| *resources)
-    };
-    let free = resources(bound);
+    let free = bound.resources();
     let step_if_free_ms = asked.step_if(free, 0.0);
     let rest = CANDIDATES.iter().filter(|(other, _)| *other != bound);
     let gain = |(other, more): &(Bound, &[Resource])| {

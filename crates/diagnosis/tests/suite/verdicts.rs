@@ -287,7 +287,7 @@ fn a_sweep_names_the_part_that_grew_faster_than_the_label() {
     let labels = Labels { key: "batch".to_owned(), values: vec![1.0, 2.0] };
     let comparison = compare(&runs, Some(&labels));
     let sweep = comparison.sweep.unwrap();
-    assert_eq!(sweep.grew_faster[0].part, "exposed copy");
+    assert_eq!(sweep.grew_faster[0].part, "copying only");
     assert!((sweep.grew_faster[0].factor.unwrap() - 5.65).abs() < 0.05);
     assert!(
         sweep.throughput[1] < sweep.throughput[0],

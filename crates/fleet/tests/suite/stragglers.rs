@@ -53,10 +53,10 @@ fn a_rank_with_a_slow_link_delays_the_others() {
     assert_eq!(straggler.others_wait_ms, Some(30.0));
     assert_eq!(straggler.differences.len(), 1);
     let copy = &straggler.differences[0];
-    assert_eq!((copy.part.as_str(), copy.ms, copy.median_ms), ("exposed copy", 50.0, 20.0));
+    assert_eq!((copy.part.as_str(), copy.ms, copy.median_ms), ("copying only", 50.0, 20.0));
     assert_eq!(
         straggler.statement,
-        "The other ranks wait for rank 5, about 30.0 ms/step: it spends 80.0 ms/step outside communication, the median rank 50.0 ms; it spends 20.0 ms in communication, the median rank 50.0 ms. Each step takes 100 ms on both. Longer than on the median rank: exposed copy 50.0 ms vs. 20.0 ms (H2D pinned at 20.0 GB/s vs. 50.0 GB/s: a link at lower speed or with fewer lanes, host memory on another NUMA node, or a PCIe uplink shared with other GPUs). Findings that most ranks do not have: slow_link. For details, run `busbound diagnose rank-5.json`."
+        "The other ranks wait for rank 5, about 30.0 ms/step: it spends 80.0 ms/step outside communication, the median rank 50.0 ms; it spends 20.0 ms in communication, the median rank 50.0 ms. Each step takes 100 ms on both. Longer than on the median rank: copying only 50.0 ms vs. 20.0 ms (H2D pinned at 20.0 GB/s vs. 50.0 GB/s: a link at lower speed or with fewer lanes, host memory on another NUMA node, or a PCIe uplink shared with other GPUs). Findings that most ranks do not have: slow_link. For details, run `busbound diagnose rank-5.json`."
     );
     assert_eq!(
         answer.statement,
@@ -158,7 +158,7 @@ fn missing_ranks_are_reported() {
     let answer = Fleet::of(ranks).with_unread([broken]).answer(None);
     assert_eq!(
         answer.statement,
-        "3 of 8 ranks: communication-bound on all; 100 ms/step; no stragglers; 1 file could not be read."
+        "3 of 8 ranks: communication-bound on all 3; 100 ms/step; no stragglers; 1 file could not be read."
     );
     assert_eq!(answer.limitations[0], "4 of 8 ranks are missing: ranks 4–7.");
     assert_eq!(answer.evidence.as_deref(), Some("recognized by the rank in each trace"));

@@ -45,9 +45,9 @@ type HeatColumn = (&'static str, &'static str, fn(&RankSummary) -> f64);
 const HEAT: [HeatColumn; 6] = [
     ("step", "gain", |rank| rank.time.span_ms),
     ("compute", "compute", |rank| rank.time.compute_ms),
-    ("exposed copy", "h2d", |rank| rank.time.exposed_bus_copy_ms),
+    ("copying only", "h2d", |rank| rank.time.exposed_bus_copy_ms),
     ("other copies", "other", |rank| rank.time.exposed_copy_ms - rank.time.exposed_bus_copy_ms),
-    ("exposed comm.", "communication", |rank| rank.time.exposed_comm_ms),
+    ("comm. only", "communication", |rank| rank.time.exposed_comm_ms),
     ("idle", "idle", |rank| rank.time.idle_ms),
 ];
 

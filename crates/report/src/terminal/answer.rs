@@ -115,16 +115,29 @@ struct Room {
 fn lines_of_first(diagnosis: &Diagnosis, width: u16, show: Show) -> usize {
     let Some(first) = diagnosis.findings.first() else { return 0 };
     let reserved = if diagnosis.findings.len() > 1 { 2 } else { 1 };
-    let then = short_follow_ups(diagnosis, width, show);
-    let promised = lines_of_promised_after(0, diagnosis, width, Form::Title);
+    let then = short_follow_ups(diagnosis, width);
+    let promised = lines_of_promised_after(0, diagnosis, width, Form::Short);
     entry(0, first, diagnosis, width, show.first).lines().count() + then.lines().count() + promised + reserved
 }
 
 /// Lines of the findings after this place in the list that the headline promises to fix: they are never left out.
 fn lines_of_promised_after(i: usize, diagnosis: &Diagnosis, width: u16, form: Form) -> usize {
+    let is_promised = |finding: &Finding| prize::is_promised(finding, diagnosis);
+    lines_after(i, diagnosis, width, |finding| is_promised(finding).then_some(form))
+}
+
+/// Lines of the findings after this place in the list, in these forms.
+fn lines_after(
+    i: usize,
+    diagnosis: &Diagnosis,
+    width: u16,
+    form: impl Fn(&Finding) -> Option<Form>,
+) -> usize {
     let rest = diagnosis.findings.iter().enumerate().skip(i + 1);
-    let promised = rest.filter(|(_, finding)| prize::is_promised(finding, diagnosis));
-    promised.map(|(at, finding)| entry(at, finding, diagnosis, width, form).lines().count()).sum()
+    let lines = |(at, finding): (usize, &Finding)| {
+        form(finding).map(|form| entry(at, finding, diagnosis, width, form).lines().count())
+    };
+    rest.filter_map(lines).sum()
 }
 
 /// What bounds the run, and the prize.
@@ -186,14 +199,13 @@ fn if_free(out: &mut String, diagnosis: &Diagnosis, width: u16) {
     {
         hanging(out, "  without the profiler ", &unprofiled, width);
     }
+    if let Some(sentence) = bounds::without_kernels(diagnosis) {
+        return hanging(out, "  ", &sentence, width);
+    }
     let entries: Vec<String> = bounds::if_free(diagnosis).into_iter().map(glued).collect();
     if !entries.is_empty() {
-        let of = match diagnosis.window.unprofiled {
-            Some(_) => format!("of {} without the profiler, ", step_time::about(diagnosis)),
-            None => String::new(),
-        };
-        let head = glued(format!("{of}if one alone took no time:"));
-        unbroken(out, "  ", &format!("{head}  {}", entries.join(" · ")), width);
+        let head = glued("if it took no time:".to_owned());
+        unbroken(out, "  ", &format!("{head}  {}", entries.join("\u{a0}· ")), width);
     }
 }
 
@@ -204,44 +216,47 @@ fn glued(text: String) -> String {
 
 /// What the parts of the bar are; idle time is one entry with its causes, the longest first.
 fn legend(parts: &[(FigureId, f64)], total: f64) -> String {
-    let mut text = entries_of(parts, total);
     let rest = total - parts.iter().map(|(_, ms)| ms).sum::<f64>();
-    if rest >= OTHER * total {
-        text.push_str("   ");
-        text.push_str(&glued(format!("smaller parts {}", text::share_of(rest, total))));
-    }
-    text
+    let rest = (rest >= OTHER * total).then(|| glued(format!("other {}", text::share_of(rest, total))));
+    let (busy, idle): (Vec<(FigureId, f64)>, Vec<_>) =
+        parts.iter().copied().partition(|(figure, _)| figure.idle_cause().is_none());
+    let busy = busy.iter().map(|part| entry_of(part, total));
+    let entries: Vec<String> = busy.chain(rest).chain(idle_entry(&idle, total)).collect();
+    entries.join("   ")
 }
 
 /// From this share on, the sum of the parts that are too small for the bar is worth an entry.
 const OTHER: f64 = 0.01;
 
-fn entries_of(parts: &[(FigureId, f64)], total: f64) -> String {
-    let entry = |&(figure, ms): &(FigureId, f64)| {
-        glued(format!("{} {} {}", look(figure).0, figure.label(), text::share_of(ms, total)))
-    };
+fn entry_of(&(figure, ms): &(FigureId, f64), total: f64) -> String {
+    glued(format!("{} {} {}", look(figure).0, figure.label(), text::share_of(ms, total)))
+}
+
+/// One entry for all idle time, with its causes if there are several.
+fn idle_entry(parts: &[(FigureId, f64)], total: f64) -> Option<String> {
+    if let [] | [_] = parts {
+        return parts.first().map(|part| entry_of(part, total));
+    }
     let mut causes: Vec<(GapCause, f64)> =
         parts.iter().filter_map(|(figure, ms)| Some((figure.idle_cause()?, *ms))).collect();
     causes.sort_by(|a, b| b.1.total_cmp(&a.1));
-    if causes.len() < 2 {
-        return parts.iter().map(entry).collect::<Vec<_>>().join("   ");
-    }
-    let busy = parts.iter().filter(|(figure, _)| figure.idle_cause().is_none());
-    let mut entries: Vec<String> = busy.map(entry).collect();
     let sum: f64 = causes.iter().map(|(_, ms)| ms).sum();
     // Small causes are for those who want all of it.
-    let list: Vec<String> = causes
-        .iter()
-        .filter(|(_, ms)| *ms >= LEAST_CAUSE * sum)
-        .map(|(cause, ms)| glued(format!("{} {}", cause.describe(), milliseconds(*ms))))
-        .collect();
+    let (listed, small): (Vec<_>, Vec<_>) =
+        causes.iter().partition(|(_, ms)| *ms >= LEAST_CAUSE * sum || *ms >= LARGE_CAUSE * total);
+    let named = |(cause, ms): &(GapCause, f64)| glued(format!("{} {}", cause.describe(), milliseconds(*ms)));
+    let mut list: Vec<String> = listed.iter().map(named).collect();
+    if !small.is_empty() {
+        let rest: f64 = small.iter().map(|(_, ms)| ms).sum();
+        list.push(glued(format!("rest {}", milliseconds(rest))));
+    }
     let head = glued(format!("{IDLE} idle {}:", text::share_of(sum, total)));
-    entries.push(format!("{head} {}", list.join(", ")));
-    entries.join("   ")
+    Some(format!("{head} {}", list.join(", ")))
 }
 
-/// A smaller share of the idle time is not listed.
+/// A smaller share of the idle time is not listed, unless it is this share of the step.
 const LEAST_CAUSE: f64 = 0.15;
+const LARGE_CAUSE: f64 = 0.05;
 
 /// How idle time is drawn.
 const IDLE: &str = "░";
@@ -271,22 +286,30 @@ fn findings(out: &mut String, diagnosis: &Diagnosis, width: u16, room: Room) {
     }
     let mut shown = String::new();
     let mut left = diagnosis.findings.len();
-    let then = short_follow_ups(diagnosis, width, room.show);
+    let then = short_follow_ups(diagnosis, width);
     for (i, finding) in diagnosis.findings.iter().enumerate() {
         // One line says that there are more, and one stays empty.
         let reserved = if left > 1 { 2 } else { 1 } + then.lines().count() + shown.lines().count();
         let text = |form: Form| entry(i, finding, diagnosis, width, form);
-        // What to change about the other promised findings is worth more than the evidence for this one.
-        let fitting = |promised: Form| {
-            let others = lines_of_promised_after(i, diagnosis, width, promised);
+        let fitting = |others: usize| {
             let fits = |text: &String| text.lines().count() + others + reserved <= room.lines;
-            forms_of(i, finding).iter().map(|form| text(*form)).find(fits)
+            forms_of(i, finding, diagnosis).iter().map(|form| text(*form)).find(fits)
         };
-        let Some(text) = fitting(Form::Brief).or_else(|| fitting(Form::Title)).or_else(|| {
+        // What to change about the other promised findings, and that there are others, is worth more than the evidence for
+        // this one.
+        let all = |promised: Form| {
+            lines_after(i, diagnosis, width, |other| match prize::is_promised(other, diagnosis) {
+                true => Some(promised),
+                false => forms_of(i + 1, other, diagnosis).last().copied(),
+            })
+        };
+        let some = lines_of_promised_after(i, diagnosis, width, Form::Short);
+        let found = fitting(all(Form::Brief)).or_else(|| fitting(all(Form::Short)));
+        let Some(text) = found.or_else(|| fitting(some)).or_else(|| {
             // Without what to change, the rest is worth nothing.
             match i {
                 0 => Some(text(room.show.first)),
-                _ => prize::is_promised(finding, diagnosis).then(|| text(Form::Title)),
+                _ => prize::is_promised(finding, diagnosis).then(|| text(Form::Short)),
             }
         }) else {
             continue;
@@ -305,17 +328,25 @@ fn findings(out: &mut String, diagnosis: &Diagnosis, width: u16, room: Room) {
     }
 }
 
-/// What may be said of a finding, from most to least. A fix that saves nothing by itself is for those who want all of it.
-fn forms_of(i: usize, finding: &Finding) -> &'static [Form] {
-    match (i, finding.saves_ms_per_step.high > 0.0) {
+/// A finding that saves a smaller share of the step is for those who want all of it.
+const WORTH_A_LINE: f64 = 0.01;
+
+/// What may be said of a finding, from most to least. A fix that saves nothing by itself, or that
+/// another finding's fix covers, is for those who want all of it.
+fn forms_of(i: usize, finding: &Finding, diagnosis: &Diagnosis) -> &'static [Form] {
+    let (saves, now) = (finding.saves_ms_per_step.high, diagnosis.window.baseline_ms);
+    let pays = saves > 0.0 && !prize::is_covered(finding, diagnosis);
+    let is_small = pays && finding.saving_known && saves < WORTH_A_LINE * now;
+    match (i, pays) {
         (0, _) => &[Form::Whole, Form::Fix, Form::Brief],
-        (_, true) => &[Form::Whole, Form::Fix, Form::Brief, Form::Title],
-        (_, false) => &[Form::Title],
+        _ if is_small => &[],
+        (_, true) => &[Form::Whole, Form::Fix, Form::Brief, Form::Title, Form::Short],
+        (_, false) => &[Form::Short],
     }
 }
 
 /// Fixes that pay after those of the findings.
-fn short_follow_ups(diagnosis: &Diagnosis, width: u16, show: Show) -> String {
+fn short_follow_ups(diagnosis: &Diagnosis, width: u16) -> String {
     let mut out = String::new();
     for fix in prize::follow_ups(diagnosis) {
         let entry = |text: &str| {
@@ -324,8 +355,8 @@ fn short_follow_ups(diagnosis: &Diagnosis, width: u16, show: Show) -> String {
             entry
         };
         let (brief, whole) = (entry(&fix.text), entry(&fix.explained()));
-        // Where there is little room, the id is not worth a line of its own.
-        let is_cut = !show.notes && brief.lines().count() < whole.lines().count();
+        // The id is not worth a line of its own.
+        let is_cut = brief.lines().count() < whole.lines().count();
         out.push_str(if is_cut { &brief } else { &whole });
     }
     out
@@ -333,7 +364,7 @@ fn short_follow_ups(diagnosis: &Diagnosis, width: u16, show: Show) -> String {
 
 /// Fixes that pay after those of the findings, with how to predict them.
 pub(super) fn follow_ups(diagnosis: &Diagnosis, width: u16) -> String {
-    let mut out = short_follow_ups(diagnosis, width, Show::ALL[0]);
+    let mut out = short_follow_ups(diagnosis, width);
     if let Some(command) = prize::predicts_all(diagnosis).filter(|_| !out.is_empty()) {
         hanging(&mut out, "       ", &command, width);
     }
@@ -343,6 +374,8 @@ pub(super) fn follow_ups(diagnosis: &Diagnosis, width: u16) -> String {
 /// How much is said of a finding, from least to most.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Form {
+    Short,
+    /// With what to do, in a few words.
     Title,
     /// The first sentence of the fix.
     Brief,
@@ -355,10 +388,14 @@ pub(super) enum Form {
 /// The finding with this place in the list.
 pub(super) fn entry(i: usize, finding: &Finding, diagnosis: &Diagnosis, width: u16, form: Form) -> String {
     let mut out = String::new();
-    let mut rest = format!(": {}  ", prize::saving(finding, diagnosis));
+    let mut rest = match form {
+        // What to change is in the title where the fix is not shown.
+        Form::Title => format!(": {}  ", prize::saving_by(finding, diagnosis)),
+        Form::Everything => format!(": {}  ", prize::saving_and_range(finding, diagnosis)),
+        _ => format!(": {}  ", prize::saving(finding, diagnosis)),
+    };
     let mut style = STRONG;
     if form == Form::Everything {
-        rest = format!(": {}  ", prize::saving_and_range(finding, diagnosis));
         rest.push_str(&format!("[severity: {}]  ", text::severity(finding.severity)));
         // The severity decides what stands out among many.
         style = if finding.severity == Severity::High { STRONG } else { Style::new() };
@@ -370,8 +407,9 @@ pub(super) fn entry(i: usize, finding: &Finding, diagnosis: &Diagnosis, width: u
         title
     };
     let (brief, whole) = (title(rest.trim_end()), title(&format!("{rest}[explain: {}]", finding.id)));
-    // The id is not worth a line of its own where there is no room for the rest.
-    let is_cut = form <= Form::Brief && brief.lines().count() < whole.lines().count();
+    // The last line has the id of the first. Others are not worth a line of their own where there is no room for the rest.
+    let is_longer = form <= Form::Brief && brief.lines().count() < whole.lines().count();
+    let is_cut = is_longer || i == 0 && form < Form::Everything;
     out.push_str(if is_cut { &brief } else { &whole });
     if form >= Form::Whole {
         hanging(&mut out, "     ", &finding.seen, width);
@@ -435,7 +473,7 @@ fn notes(
 
 /// What to do with the answer.
 fn next(out: &mut String, diagnosis: &Diagnosis, width: u16) {
-    let mut steps = vec!["--open (timeline)".to_owned(), "-v (figures)".to_owned()];
+    let mut steps = vec!["--open (timeline)".to_owned(), "-v (details)".to_owned()];
     let verdict = &diagnosis.verdict;
     steps.push(match (verdict.withheld, diagnosis.findings.first()) {
         (Some(why), _) => format!("busbound explain {why}"),

@@ -12,7 +12,7 @@ const WORTH_SAYING: f64 = 0.02;
 /// From this share of the time of its kind on, a resource is named alone.
 const ALONE: f64 = 0.9;
 /// Resources in the short answer.
-const SHOWN: usize = 4;
+const SHOWN: usize = 3;
 
 /// A resource as people call it. Kernels that access host memory use the bus as copies do.
 pub(crate) fn word(resource: Resource, diagnosis: &Diagnosis) -> &'static str {
@@ -55,14 +55,16 @@ pub(crate) fn ranked(diagnosis: &Diagnosis) -> Vec<&ResourceBound> {
     all
 }
 
-/// The bounds that matter, at most four, largest gain first.
+/// The bounds that matter, at most three, largest gain first. Kernels are what the run is for: they are not among them.
 fn leading(diagnosis: &Diagnosis) -> Vec<&ResourceBound> {
     let now = diagnosis.window.baseline_ms;
-    let matters = |bound: &&ResourceBound| now - bound.step_if_free_ms >= WORTH_SAYING * now;
+    let matters = |bound: &&ResourceBound| {
+        now - bound.step_if_free_ms >= WORTH_SAYING * now && bound.resource != Resource::Compute
+    };
     ranked(diagnosis).into_iter().filter(matters).take(SHOWN).collect()
 }
 
-/// `H2D copies → 69.0 ms (then compute-bound)`, `compute → 207 ms`; empty if nothing gains.
+/// `H2D copies → 69.0 ms (then compute-bound)`, `launches → 207 ms`; empty if nothing gains.
 pub(crate) fn if_free(diagnosis: &Diagnosis) -> Vec<String> {
     let leading = leading(diagnosis);
     let headroom = diagnosis.verdict.headroom.as_ref();
@@ -87,6 +89,16 @@ pub(crate) fn if_free(diagnosis: &Diagnosis) -> Vec<String> {
         entries.push(then(text));
     }
     entries
+}
+
+/// `Without its kernels, a step would take 36.8 ms (transfer-bound).`, where kernels bound the run.
+pub(crate) fn without_kernels(diagnosis: &Diagnosis) -> Option<String> {
+    let headroom = diagnosis.verdict.headroom.as_ref();
+    let headroom = headroom.filter(|_| diagnosis.verdict.bound == Bound::Compute)?;
+    let (unit, rest) = (diagnosis.unit(), milliseconds(headroom.step_if_free_ms));
+    let then =
+        headroom.next_bound.map_or(String::new(), |next| format!(" ({})", next.title().to_lowercase()));
+    Some(format!("without its kernels, a {unit} would take {rest}{then}"))
 }
 
 /// The resource that bounds the run, if it is nearly alone; copies in two directions are two.

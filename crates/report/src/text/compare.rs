@@ -185,7 +185,7 @@ fn number(value: f64) -> String {
 /// Which findings each run has. Neither list says that a run got slower.
 pub(crate) fn findings(comparison: &Comparison) -> Vec<String> {
     let list = |what: &str, ids: &[FindingId]| {
-        let ids: Vec<&str> = ids.iter().map(|id| id.as_str()).collect();
+        let ids: Vec<String> = ids.iter().map(|id| format!("{} ({id})", id.title())).collect();
         (!ids.is_empty()).then(|| format!("{what}: {}", ids.join(", ")))
     };
     [

@@ -26,7 +26,8 @@ pub(crate) fn now(diagnosis: &Diagnosis) -> String {
         Some(unprofiled) if is_vague(diagnosis) => {
             let range = milliseconds_range(unprofiled.low, unprofiled.high);
             let recorded = milliseconds(recorded_ms(diagnosis));
-            format!("{range}{unit} without the profiler (estimated; {recorded} recorded)")
+            let about = about(diagnosis);
+            format!("{about}{unit} without the profiler ({range}; {recorded} recorded)")
         }
         Some(_) => {
             let recorded = milliseconds(recorded_ms(diagnosis));

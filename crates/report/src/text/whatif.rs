@@ -17,7 +17,7 @@ pub(crate) fn now(answer: &WhatIf) -> Vec<(&'static str, f64)> {
 }
 
 pub(crate) fn table(answer: &WhatIf) -> Table {
-    let titles = vec!["change", "step", "from", "to", "speedup", "GPU memory"];
+    let titles = vec!["change", "step", "low", "high", "speedup", "GPU memory"];
     let none = || "–".to_owned();
     let now = now(answer).into_iter();
     let now = now.map(|(what, ms)| vec![what.to_owned(), milliseconds(ms), none(), none(), none(), none()]);
@@ -37,7 +37,7 @@ pub(crate) fn table(answer: &WhatIf) -> Table {
 /// How accurate the replay of the unchanged trace is.
 pub(crate) fn replay(answer: &WhatIf) -> String {
     let error = 100.0 * answer.replay_error.abs();
-    format!("the replay of the unchanged trace matches the recorded step (error {error:.1}%)")
+    format!("a simulation of the trace without changes reproduces the recorded step (error {error:.1}%)")
 }
 
 /// The effort and the assumptions of each change in the listed scenarios, each change once.

@@ -35,7 +35,7 @@ fn every_format_shows_the_headline_and_every_kind_of_figure() {
             "kernels, time per step",
             "nvjet_sm90_tst_320x128_64x3_1x2_h_bz_coopB_NNT",
             "other figures, per step",
-            "No longer found: pageable_copies",
+            "No longer found: H2D copies from pageable memory (pageable_copies)",
         ] {
             assert!(text.contains(part), "{format:?}: no {part:?} in {text}");
         }
@@ -52,7 +52,7 @@ fn a_terminal_shows_the_figures_that_changed() {
     let answer = DrawnComparison { comparison: &comparison, runs: &runs };
     let text = answer.render(Format::Terminal, &Style::default()).unwrap();
     assert!(
-        text.contains("exposed copy") && text.contains("figures that hardly changed are not shown: -v"),
+        text.contains("copying only") && text.contains("figures that hardly changed are not shown: -v"),
         "{text}"
     );
     // Only copies that moved to another memory are shown without a difference.
@@ -81,10 +81,10 @@ fn a_sweep_shows_its_throughput_in_plain_factors() {
     let text = shown(&names, Some(&labels), Format::Terminal);
     assert!(
         text.starts_with(
-            "2x batch: 104 ms → 274 ms per step (2.6x), 0.76x throughput. Grew more than batch: exposed copy (5.7x, +169 ms per step)."
+            "2x batch: 104 ms → 274 ms per step (2.6x), 0.76x throughput. Grew more than batch: copying only (5.7x, +169 ms per step)."
         ),
         "{text}"
     );
-    assert!(text.contains("exposed copy grew 5.7x: 133 ms more than in proportion to batch"), "{text}");
+    assert!(text.contains("copying only grew 5.7x: 133 ms more than in proportion to batch"), "{text}");
     assert!(text.contains("batch=2  274 ms      7.29/s       99%             75%"), "{text}");
 }

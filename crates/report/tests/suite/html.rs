@@ -109,8 +109,8 @@ fn a_card_has_the_prize_the_bar_and_the_fixes_and_no_markup_of_others() {
     drawn.diagnosis.findings[0].title = "<img src=x onerror=alert(2)>".to_owned();
     let card = card(&drawn.diagnosis).unwrap();
     assert!(card.contains("Transfer-bound: 274 ms/step → "), "{card}");
-    assert!(card.contains(">exposed copy <b>205 ms</b> 75%<"), "{card}");
-    assert!(card.contains("saves about 170 ms/step (274 ms → 104 ms)"), "{card}");
+    assert!(card.contains(">copying only <b>205 ms</b> 75%<"), "{card}");
+    assert!(card.contains("fix saves ~170 ms/step (274 → 104 ms)"), "{card}");
     assert!(card.contains(first.fix.split('(').next().unwrap()), "{card}");
     assert!(!card.contains("damaged"), "{card}");
     assert!(!card.contains("<script") && !card.contains("<img") && !card.contains("<style"), "{card}");

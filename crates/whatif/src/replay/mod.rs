@@ -103,9 +103,6 @@ const LEAST_RANGE: f64 = 0.09;
 /// (the fifth to the fourteenth set of fixtures/frameworks), 94% are inside with it; with 0.75, 84% of the thirteenth were.
 const CALIBRATED: f64 = 0.85;
 
-/// Kernels may take this share of their recorded time without the profiler.
-const SURE_OF_KERNELS: f64 = 0.97;
-
 impl Replay {
     /// `None` if the steps have no device work, or if the replay does not reproduce the trace.
     pub fn of(models: Models, link: &LinkFacts) -> Option<Self> {
@@ -125,7 +122,7 @@ impl Replay {
             if models.is_recorded() { recorded.clone() } else { simulate(models.expected(), &sharing) };
         // The replay error is in all times.
         let scale = 1e-6 / (1.0 + error);
-        let least_ms = SURE_OF_KERNELS * scale * kernels_of_busiest_stream(models.expected());
+        let least_ms = scale * kernels_of_busiest_stream(models.expected());
         unchanged.complete.then(|| Self {
             link: link.clone(),
             unchanged,

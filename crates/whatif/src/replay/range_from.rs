@@ -56,7 +56,7 @@ impl RangeFrom {
     pub fn describe(self) -> &'static str {
         match self {
             Self::Recording => {
-                "how much of the host's time was the profiler's: time some steps without it and give --wall"
+                "the profiler's cost, which is estimated: time some steps without it and pass --wall MS"
             }
             Self::Copies => {
                 "how fast the changed copies are: a `busbound bench` profile with --machine narrows it"

@@ -1,5 +1,6 @@
 //! Which findings does a run have, and what does each save?
 
+use busbound_cause::Resource;
 use busbound_whatif::replay::{Change, Predicted};
 
 use busbound_trace::MemoryKind;
@@ -11,7 +12,7 @@ use crate::analysis::bounds::Asked;
 use crate::analysis::facts::Facts;
 use crate::analysis::replay;
 use crate::findings::FindingId;
-use crate::quantity::milliseconds;
+use crate::quantity::milliseconds_change;
 use crate::saving::Saving;
 
 /// The basis of a saving that a replay gave.
@@ -55,11 +56,7 @@ pub(crate) fn findings(facts: &Facts<'_>, asked: Option<&Asked<'_>>) -> Vec<Find
     };
     let mut findings: Vec<_> = made.into_iter().map(finding).collect();
     findings.sort_by(|a, b| {
-        let expected = |finding: &Finding| {
-            let replayed = finding.predicted.as_ref().filter(|predicted| predicted.applies);
-            replayed.map_or(finding.saves_ms_per_step.middle(), |predicted| step_ms - predicted.step_ms)
-        };
-        let by_saving = expected(b).total_cmp(&expected(a));
+        let by_saving = expected_ms(b, step_ms).total_cmp(&expected_ms(a, step_ms));
         // What saves nothing: wrong results first.
         let is_wrong = |finding: &Finding| finding.id.is_about_correctness();
         by_saving.then(is_wrong(b).cmp(&is_wrong(a))).then_with(|| a.id.as_str().cmp(b.id.as_str()))
@@ -78,6 +75,22 @@ fn pageable_bytes(facts: &Facts<'_>) -> u64 {
 /// Gains below this share of the step are not worth another run.
 const WORTH_TRYING: f64 = 0.05;
 
+fn expected_ms(finding: &Finding, step_ms: f64) -> f64 {
+    let replayed = finding.predicted.as_ref().filter(|predicted| predicted.applies);
+    replayed.map_or(finding.saves_ms_per_step.middle(), |predicted| step_ms - predicted.step_ms)
+}
+
+/// A finding about what bounds the run comes first if it may save as much as the one before it.
+pub(crate) fn explaining_first(findings: &mut [Finding], bound: &[Resource], step_ms: f64) {
+    let explains = |finding: &Finding| finding.id.rule().relieves.iter().any(|one| bound.contains(one));
+    let Some(first) = findings.first().filter(|first| !explains(first)) else { return };
+    let expected = expected_ms(first, step_ms);
+    let may = |finding: &Finding| explains(finding) && finding.saves_ms_per_step.high >= expected;
+    if let Some(at) = findings.iter().position(may) {
+        findings[..=at].rotate_right(1);
+    }
+}
+
 /// The first finding that can be fixed without a change of the program says what that gains.
 fn say_without_code(facts: &Facts<'_>, findings: &mut [Finding]) {
     let mut with = findings
@@ -91,9 +104,9 @@ fn say_without_code(facts: &Facts<'_>, findings: &mut [Finding]) {
     }
     let now = facts.own_step_ms();
     let Predicted { step_ms, low_ms, high_ms, .. } = predicted;
-    let command = "busbound try -- CMD";
-    let gain = format!("{} → about {}", milliseconds(now), milliseconds(step_ms));
-    finding.fix.push_str(&format!(" Without code changes: {command} speeds up these copies ({gain})."));
+    let command = "busbound try -- python train.py";
+    let gain = milliseconds_change(now, step_ms);
+    finding.fix.push_str(&format!(" Without code changes: {command} speeds up these copies (about {gain})."));
     finding.without_code = Some(WithoutCode {
         command,
         candidate: changes.iter().map(ToString::to_string).collect(),

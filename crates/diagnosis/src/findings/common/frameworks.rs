@@ -23,10 +23,38 @@ for block, following in zip(model.blocks, model.blocks[1:]):
     };
 }
 
+macro_rules! accelerate_pin {
+    () => {
+        "\
+pinned = {name: t.pin_memory() for name, t in model.state_dict().items()}
+cpu_offload(model, execution_device=device, state_dict=pinned)"
+    };
+}
+
+macro_rules! accelerate_dispatch {
+    () => {
+        "\
+# if only some layers do not fit, keep the rest on the GPU (`pinned`: the pinned state dict)
+device_map = infer_auto_device_map(model, max_memory={0: \"60GiB\", \"cpu\": \"200GiB\"})
+dispatch_model(model, device_map, state_dict=pinned)"
+    };
+}
+
 /// FSDP2 allocates and copies the buffers of offloaded modules itself.
 pub(in crate::findings) const FSDP_PIN_CODE: &str = fsdp_pin!();
 pub(in crate::findings) const FSDP_PREFETCH_CODE: &str = fsdp_prefetch!();
 pub(in crate::findings) const FSDP_CODE: &str = concat!(fsdp_pin!(), "\n", fsdp_prefetch!());
+
+/// A pinned state dict for accelerate's hooks.
+pub(in crate::findings) const ACCELERATE_PIN_CODE: &str = accelerate_pin!();
+pub(in crate::findings) const ACCELERATE_DISPATCH_CODE: &str = accelerate_dispatch!();
+pub(in crate::findings) const ACCELERATE_CODE: &str =
+    concat!(accelerate_pin!(), "\n", accelerate_dispatch!());
+
+/// Group offloading of diffusers on a stream, which pins the weights.
+pub(in crate::findings) const DIFFUSERS_CODE: &str = "\
+pipe.transformer.enable_group_offload(onload_device=torch.device(\"cuda\"), offload_device=torch.device(\"cpu\"),
+                                      offload_type=\"leaf_level\", use_stream=True, record_stream=True)";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::findings) enum Framework {

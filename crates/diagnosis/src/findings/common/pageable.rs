@@ -3,7 +3,7 @@
 use busbound_trace::{Direction, EventKind, MemoryKind};
 use serde_json::{Value, json};
 
-use super::frameworks::{FSDP_PIN_CODE, Framework, Hooks};
+use super::frameworks::{ACCELERATE_PIN_CODE, DIFFUSERS_CODE, FSDP_PIN_CODE, Framework, Hooks};
 use crate::activity::copies::{Copy, expected_ns};
 use busbound_cause::idle::GapCause;
 
@@ -32,13 +32,17 @@ for step in range(steps):
     for buffer, source in zip(buffers, host):
         buffer.copy_(source, non_blocking=True)";
 
+/// The code of every way to pin, for documentation.
+pub(in crate::findings) const PIN_CODES: &[&str] =
+    &[PIN_CODE, LOADER_CODE, FSDP_PIN_CODE, ACCELERATE_PIN_CODE, DIFFUSERS_CODE];
+
 /// Where the copied buffers come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::findings) enum Buffers {
     /// Batches of PyTorch's `DataLoader`, which can pin them.
     Loader,
-    /// Weights that FSDP offloads.
-    Fsdp,
+    /// Weights that a framework offloads.
+    Offloaded(Framework),
     /// Buffers of the program, usually weights.
     Own,
 }
@@ -46,8 +50,9 @@ pub(in crate::findings) enum Buffers {
 impl Buffers {
     /// Those of these copies.
     pub(in crate::findings) fn of(facts: &Facts<'_>, copies: &[&Copy<'_>]) -> Self {
-        if Hooks::issuing(facts, copies) == Some(Framework::Fsdp) {
-            return Self::Fsdp;
+        let inferred = || Hooks::of(facts).filter(|hooks| hooks.inferred).map(|hooks| hooks.framework);
+        if let Some(framework) = Hooks::issuing(facts, copies).or_else(inferred) {
+            return Self::Offloaded(framework);
         }
         match facts.trace.names().iter().any(|name| name.starts_with("enumerate(DataLoader)")) {
             true => Self::Loader,
@@ -59,7 +64,13 @@ impl Buffers {
     pub(in crate::findings) fn pin(self) -> &'static str {
         match self {
             Self::Loader => "Use DataLoader(…, pin_memory=True), then batch.to(device, non_blocking=True).",
-            Self::Fsdp => "Use CPUOffloadPolicy(pin_memory=True).",
+            Self::Offloaded(Framework::Fsdp) => "Use CPUOffloadPolicy(pin_memory=True).",
+            Self::Offloaded(Framework::Accelerate) => {
+                "Pin the weights once and pass them on: cpu_offload(model, state_dict=pinned)."
+            }
+            Self::Offloaded(Framework::Diffusers) => {
+                "Use enable_group_offload(…, use_stream=True), which pins the weights."
+            }
             Self::Own => {
                 "Pin the buffers once, when you create them (buf = buf.pin_memory()), reuse them, and copy with non_blocking=True."
             }
@@ -69,7 +80,9 @@ impl Buffers {
     pub(in crate::findings) fn code(self) -> &'static str {
         match self {
             Self::Loader => LOADER_CODE,
-            Self::Fsdp => FSDP_PIN_CODE,
+            Self::Offloaded(Framework::Fsdp) => FSDP_PIN_CODE,
+            Self::Offloaded(Framework::Accelerate) => ACCELERATE_PIN_CODE,
+            Self::Offloaded(Framework::Diffusers) => DIFFUSERS_CODE,
             Self::Own => PIN_CODE,
         }
     }

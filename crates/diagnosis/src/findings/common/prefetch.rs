@@ -28,7 +28,7 @@ for i, layer in enumerate(layers):
 
 /// The weights of a PyTorch model, streamed without other changes to the program.
 pub(in crate::findings) const OFFLOAD_CODE: &str = "\
-run = busbound.offload(model, gpu_memory=\"8GB\")    # streams what does not fit, at the rate of the link
+run = busbound.offload(model, gpu_memory=\"8GB\")    # as much as you can spare; streams the rest at the rate of the link
 ...
 print(run.report())    # what a pass takes, and the limit";
 

@@ -18,7 +18,7 @@ pub(crate) fn every_trace() -> Vec<(PathBuf, Trace)> {
     files.sort();
     let is_trace = |path: &PathBuf| {
         let name = path.to_string_lossy();
-        let is_later = (2..=14).any(|set| name.contains(&format!("_{set}-")));
+        let is_later = (2..=15).any(|set| name.contains(&format!("_{set}-")));
         !is_later
             && [".json", ".json.gz", ".sqlite", ".bbt", ".pb"].iter().any(|suffix| name.ends_with(suffix))
     };

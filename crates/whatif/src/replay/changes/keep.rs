@@ -21,7 +21,7 @@ impl Declared for Keep {
         name: "keep",
         spelling: "keep",
         help: "do not copy data back that was copied up in the same step",
-        doing: "keeping the host's copy",
+        doing: "not copying unchanged data back",
         effort: "keep the host's copy and drop the one on the device",
         precondition: "the device does not change the data",
         depends_on_data: false,

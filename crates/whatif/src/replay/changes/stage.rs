@@ -26,8 +26,8 @@ impl Declared for Stage {
         spelling: "stage",
         help: "stage pageable copies with several threads: busbound run",
         doing: "staging pageable copies with several threads",
-        effort: "run the program with `busbound run -- CMD`",
-        precondition: "the host has CPUs to spare for as many threads as fill the link",
+        effort: "`busbound try -- python train.py` copies pageable data through pinned buffers, without code changes",
+        precondition: "the host has enough spare CPU cores to fill the link",
         depends_on_data: false,
     };
 
