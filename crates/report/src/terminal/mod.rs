@@ -1,6 +1,7 @@
 //! Text for the terminal, styled unless [`Style::color`] is off.
 
 mod answer;
+mod bar;
 pub(crate) mod bench;
 pub(crate) mod compare;
 pub(crate) mod compile_log;

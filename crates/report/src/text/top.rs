@@ -1,7 +1,9 @@
 //! The sentences and tables of live bus traffic.
 
 use busbound_diagnosis::quantity::{bytes, printable};
-use busbound_machine::live::{Beat, Bus, GpuNow, ProcessNow, Sign, Snapshot, ToWhere};
+#[cfg(feature = "dashboard")]
+use busbound_machine::live::ProcessNow;
+use busbound_machine::live::{Beat, Bus, GpuNow, Sign, Snapshot, ToWhere};
 
 use super::{Table, plural, windows};
 
@@ -151,6 +153,7 @@ fn basis(gpu: &GpuNow) -> String {
 }
 
 /// The same on one line, for small screens.
+#[cfg(feature = "dashboard")]
 pub(crate) fn short_basis(gpu: &GpuNow) -> String {
     let bus = &gpu.bus;
     let peak = match &bus.peak {
@@ -212,6 +215,7 @@ fn state(gpu: &GpuNow) -> String {
 }
 
 /// The same on one line, for small screens.
+#[cfg(feature = "dashboard")]
 pub(crate) fn short_state(gpu: &GpuNow) -> String {
     let throttled = match gpu.throttled_by.as_deref() {
         None | Some([]) => String::new(),
@@ -264,6 +268,7 @@ pub(crate) fn processes(snapshot: &Snapshot) -> Table {
 }
 
 /// `pid 4242 python: 131 GB`.
+#[cfg(feature = "dashboard")]
 pub(crate) fn process(process: &ProcessNow) -> String {
     let name = printable(process.name.as_deref().unwrap_or("unknown name"));
     let memory = process.memory_bytes.map_or_else(|| "memory unknown".to_owned(), bytes);
