@@ -322,7 +322,11 @@ fn judge(facts: &Facts<'_>, survey: &Survey, options: &Options) -> Judgment {
     let cpu_copies = if has_gpu { Vec::new() } else { cpu_copies::cpu_copies(trace, terms) };
     let incomplete =
         why_incomplete(trace, survey).or_else(|| if has_gpu { start_up::reason(facts) } else { None });
-    let asked = if has_gpu && incomplete.is_none() { Asked::of(facts) } else { None };
+    let asked = match has_gpu && incomplete.is_none() {
+        // Findings need the replay.
+        true => join(|| facts.replay(), || Asked::of(facts)).1,
+        false => None,
+    };
     let verdict = match &incomplete {
         Some(why) => Verdict::inconclusive(why, has_gpu),
         None if has_gpu => verdict::verdict(facts, asked.as_ref()),

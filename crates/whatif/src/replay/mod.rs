@@ -4,6 +4,7 @@
 //! and simulates it. Without changes it must reproduce the measured time: the difference is the replay error.
 
 mod assumed;
+mod cases;
 mod changes;
 mod job;
 mod models;
@@ -172,20 +173,33 @@ impl Replay {
         }
     }
 
+    /// The predicted step time with these changes, without its range; `None` if they change nothing.
+    pub fn expect_ms(&self, changes: &[Change]) -> Option<f64> {
+        let [expected, independent] = self.run_cases(changes, expected_cases(changes));
+        expected.applied.then_some(0.5 * (expected.step_ms + independent.step_ms))
+    }
+
     /// The predicted step time with these changes, applied in order.
     pub fn predict(&self, changes: &[Change]) -> Predicted {
-        let expected = self.run(changes, Assumed::EXPECTED);
+        let of_recording = |extreme: Assumed| Assumed { recording: extreme.recording, ..Assumed::EXPECTED };
+        let of_changes = |extreme: Assumed| Assumed { recording: RecordingIs::Expected, ..extreme };
+        let [dependent, independent] = expected_cases(changes);
+        let [expected, independent, extremes @ ..] = self.run_cases(
+            changes,
+            [
+                dependent,
+                independent,
+                of_changes(Assumed::BEST),
+                of_recording(Assumed::BEST),
+                of_changes(Assumed::WORST),
+                of_recording(Assumed::WORST),
+            ],
+        );
         let error = self.confidence().error.abs();
         let spread =
             error + LEAST_SPREAD + 0.25 * (self.confidence().unexplained + self.confidence().without_call);
-        let step_ms = if changes.iter().any(|change| change.about().depends_on_data) {
-            // The trace does not show whether the overlapping work uses the copied data: take the mean of both.
-            let independent = self.run(changes, Assumed { independent: true, ..Assumed::EXPECTED });
-            0.5 * (expected.step_ms + independent.step_ms)
-        } else {
-            expected.step_ms
-        };
-        let (best_ms, worst_ms) = self.extremes(changes, step_ms, expected.step_ms);
+        let step_ms = 0.5 * (expected.step_ms + independent.step_ms);
+        let (best_ms, worst_ms) = ends(&extremes.map(|ran| ran.step_ms), step_ms, expected.step_ms);
         let below = CALIBRATED * (step_ms - best_ms * (1.0 - spread));
         let above = CALIBRATED * (worst_ms * (1.0 + spread) - step_ms);
         let low_ms = (step_ms - below.max(LEAST_RANGE * step_ms)).max(self.least_ms.min(step_ms));
@@ -201,26 +215,6 @@ impl Replay {
             applies: expected.applied,
             power: expected.power,
         }
-    }
-
-    /// The best and the worst case. What recording cost and what the changes assume are independent of each other: both at their
-    /// worst at once is unlikely, so their squares add up.
-    fn extremes(&self, changes: &[Change], step_ms: f64, expected_ms: f64) -> (f64, f64) {
-        let (mut below, mut above) = ((step_ms - expected_ms).max(0.0), (expected_ms - step_ms).max(0.0));
-        let ms = |assumed: Assumed| self.run(changes, assumed).step_ms;
-        let both = |extreme: Assumed| {
-            let recording = RecordingIs::Expected;
-            (
-                ms(Assumed { recording, ..extreme }),
-                ms(Assumed { recording: extreme.recording, ..Assumed::EXPECTED }),
-            )
-        };
-        for (assumed_ms, recorded_ms) in [both(Assumed::BEST), both(Assumed::WORST)] {
-            let least = (step_ms - assumed_ms).max(0.0).hypot((expected_ms - recorded_ms).max(0.0));
-            let most = (assumed_ms - step_ms).max(0.0).hypot((recorded_ms - expected_ms).max(0.0));
-            (below, above) = (below.max(least), above.max(most));
-        }
-        (step_ms - below, step_ms + above)
     }
 
     /// The measured and the predicted position of each kernel and copy.
@@ -287,6 +281,28 @@ impl Replay {
     }
 }
 
+/// The expected case twice: the trace may not show whether the overlapping work uses the copied data. The mean of both counts.
+fn expected_cases(changes: &[Change]) -> [Assumed; 2] {
+    let independent = changes.iter().any(|change| change.about().depends_on_data);
+    [Assumed::EXPECTED, Assumed { independent, ..Assumed::EXPECTED }]
+}
+
+/// The best and the worst case: of the changes and of the recording at their best, then at their worst. What recording cost and
+/// what the changes assume are independent of each other: both at their worst at once is unlikely, so their squares add up.
+fn ends(
+    &[best, best_recorded, worst, worst_recorded]: &[f64; 4],
+    step_ms: f64,
+    expected_ms: f64,
+) -> (f64, f64) {
+    let (mut below, mut above) = ((step_ms - expected_ms).max(0.0), (expected_ms - step_ms).max(0.0));
+    for (assumed_ms, recorded_ms) in [(best, best_recorded), (worst, worst_recorded)] {
+        let least = (step_ms - assumed_ms).max(0.0).hypot((expected_ms - recorded_ms).max(0.0));
+        let most = (assumed_ms - step_ms).max(0.0).hypot((recorded_ms - expected_ms).max(0.0));
+        (below, above) = (below.max(least), above.max(most));
+    }
+    (step_ms - below, step_ms + above)
+}
+
 /// Nanoseconds per step. No change makes kernels shorter.
 fn kernels_of_busiest_stream(model: &Model) -> f64 {
     let of_stream = |stream: &Vec<WorkId>| -> f64 {
@@ -296,6 +312,7 @@ fn kernels_of_busiest_stream(model: &Model) -> f64 {
     model.streams.iter().map(of_stream).fold(0.0, f64::max) / model.steps.max(1) as f64
 }
 
+#[derive(Debug, Clone, Copy)]
 struct Ran {
     step_ms: f64,
     extra_bytes: u64,

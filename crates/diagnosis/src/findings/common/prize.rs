@@ -52,15 +52,14 @@ const WORTH_A_FOLLOW_UP: f64 = 0.05;
 struct Search<'r> {
     replay: &'r Replay,
     changes: Vec<Change>,
-    best: Option<Predicted>,
+    /// Milliseconds per step with the changes.
+    now_ms: f64,
+    /// With the first fix alone, if that is known.
+    alone: Option<Predicted>,
     fixes: Vec<AppliedFix>,
 }
 
 impl Search<'_> {
-    fn now_ms(&self) -> f64 {
-        self.best.as_ref().map_or(self.replay.step_ms(), |best| best.step_ms)
-    }
-
     /// Keeps the changes if they gain enough on top of those already made.
     fn try_fix(&mut self, finding: FindingId, changes: &[Change], alone: Option<Predicted>, worth: f64) {
         let new: Vec<Change> =
@@ -70,21 +69,20 @@ impl Search<'_> {
         }
         let all: Vec<Change> = self.changes.iter().chain(&new).cloned().collect();
         // The first fix is alone, and that may be known.
-        let known = alone.filter(|_| self.changes.is_empty());
-        let (before, predicted) = (self.now_ms(), known.unwrap_or_else(|| self.replay.predict(&all)));
-        if !predicted.applies || before - predicted.step_ms < worth * self.replay.step_ms() {
+        let known = alone.filter(|known| self.changes.is_empty() && known.applies);
+        let expected = known.map(|known| known.step_ms).or_else(|| self.replay.expect_ms(&all));
+        let Some(after_ms) = expected.filter(|ms| self.now_ms - ms >= worth * self.replay.step_ms()) else {
             return;
-        }
+        };
         self.fixes.push(AppliedFix {
             finding,
             together_with: Vec::new(),
             apply: new.iter().map(ToString::to_string).collect(),
             doing: new.iter().map(|change| change.about().doing).collect(),
-            before_ms: before,
-            after_ms: predicted.step_ms,
+            before_ms: self.now_ms,
+            after_ms,
         });
-        self.changes = all;
-        self.best = Some(predicted);
+        (self.changes, self.now_ms, self.alone) = (all, after_ms, known);
     }
 }
 
@@ -97,7 +95,8 @@ pub(crate) fn prize(facts: &Facts<'_>, findings: &[Finding]) -> Option<Prize> {
     }
     let replay = facts.replay()?;
     let step_ms = facts.own_step_ms();
-    let mut search = Search { replay, changes: Vec::new(), best: None, fixes: Vec::new() };
+    let now_ms = replay.step_ms();
+    let mut search = Search { replay, changes: Vec::new(), now_ms, alone: None, fixes: Vec::new() };
     for (finding, changes) in &fixes {
         search.try_fix(finding.id, changes, finding.predicted, WORTH_A_FIX);
     }
@@ -105,7 +104,10 @@ pub(crate) fn prize(facts: &Facts<'_>, findings: &[Finding]) -> Option<Prize> {
         // Copies that are fast may still wait for compute, and only then is that the next thing to change.
         search.try_fix(FindingId::SerializedCopies, &[Prefetch(1).into()], None, WORTH_A_FOLLOW_UP);
     }
-    let best = search.best?;
+    if search.fixes.is_empty() {
+        return None;
+    }
+    let best = search.alone.unwrap_or_else(|| replay.predict(&search.changes));
     for fix in &mut search.fixes {
         let own = fixes.iter().find(|(finding, _)| finding.id == fix.finding).map(|(_, changes)| changes);
         let same =
