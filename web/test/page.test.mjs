@@ -97,7 +97,7 @@ test('exposed pageable copies have the color of pageable copies', async () => {
 test('a finding shows before and after, and its fix can be copied', async () => {
   const path = pageOf('copy', 'diagnose', fixture(PAGEABLE));
   const { page } = await open(browser, path);
-  assert.match(await page.locator('.card .saving').first().textContent(), /saves .* \(274 ms → 104 ms\)/);
+  assert.match(await page.locator('.card .saving').first().textContent(), /saves .* \(274 → 104 ms\)/);
   await page.evaluate(() => {
     const writeText = async (text) => {
       window.copied = text;

@@ -216,6 +216,9 @@ fn nccls_file_and_nvidia_smi_agree_on_the_same_machine() {
         assert_eq!(topology.numa_nodes, Some(2));
         assert_eq!(topology.gpus[5].numactl.as_deref(), Some("numactl --cpunodebind=1 --membind=1"));
     }
+    // 18 NVLinks of 25 GB/s, and four GPUs on each side. nvidia-smi's table does not say which GPUs they are.
+    assert!(nccl.gpus.iter().all(|gpu| gpu.nvlink_gbps == Some(450.0)));
+    assert_eq!((nccl.bisection_gbps, smi.bisection_gbps), (Some(1800.0), None));
     assert_eq!(between(&smi, "GPU3", "NIC3"), Connection::Pix);
     assert_eq!(between(&smi, "GPU3", "NIC4"), Connection::Sys);
     assert_eq!(smi.gpus[0].cpus.as_deref(), Some("0-55,112-167"));

@@ -32,7 +32,7 @@ def test_a_diagnosis_is_a_card_and_its_page_a_frame(fixtures, tmp_path):
     )
     text = card["data"]["text/html"]
     assert "Transfer-bound: 274 ms/step" in text and "H2D copies from pageable memory" in text
-    assert "(274 ms → 104 ms)" in text and "buf.pin_memory()" in text
+    assert "(274 → 104 ms)" in text and "buf.pin_memory()" in text
     assert "<script" not in text and "<style" not in text and "http" not in text
     assert card["data"]["text/markdown"].startswith("#") or "Transfer-bound" in card["data"]["text/markdown"]
     frame = page["data"]["text/html"]

@@ -15,12 +15,14 @@ pub(super) fn topology(found: Found) -> Topology {
     let places: Vec<GpuPlace> =
         (0u32..).zip(&gpus).map(|(index, &device)| place(index, device, &gpus, &found)).collect();
     let pairs = pairs(&found);
+    let bisection_gbps = bisection_gbps(&places, &pairs);
     let remarks = remarks(&found, &places, &pairs);
     Topology {
         schema: TOPOLOGY_SCHEMA,
         source: found.source,
         gpus: places,
         pairs,
+        bisection_gbps,
         numa_nodes: found.numa_nodes,
         iommu: found.iommu.unwrap_or(Iommu::Unknown),
         virtual_machine: found.virtual_machine,
@@ -62,6 +64,13 @@ fn place(index: u32, device: DeviceIndex, gpus: &[DeviceIndex], found: &Found) -
             format!("{kind} {}", devices[i].address)
         })
         .collect();
+    let generation = generation(&facts, gpu.name.as_deref());
+    // Through an NVSwitch, every peer lists all of the GPU's links.
+    let nvlinks = nvlinks
+        .map(|(.., links)| *links)
+        .sum::<u32>()
+        .min(generation.map_or(MAX_NVLINKS, |generation| generation.links));
+    let nvlink_gbps = generation.map(|generation| f64::from(nvlinks) * generation.link_gbps);
     GpuPlace {
         index,
         address: gpu.address.clone(),
@@ -73,22 +82,32 @@ fn place(index: u32, device: DeviceIndex, gpus: &[DeviceIndex], found: &Found) -
         host_gbps: narrowest.map(|hop| hops[hop].link.under_load_gbps()),
         path: hops,
         narrowest,
-        // Through an NVSwitch, every peer lists all of the GPU's links.
-        nvlinks: nvlinks
-            .map(|(.., links)| *links)
-            .sum::<u32>()
-            .min(most_nvlinks(&facts, gpu.name.as_deref())),
+        nvlinks,
+        nvlink_gbps: nvlink_gbps.filter(|gbps| *gbps > 0.0),
         sharing,
         beside,
         facts,
     }
 }
 
-/// How many links a GPU of this generation has at most.
-fn most_nvlinks(facts: &DeviceFacts, name: Option<&str>) -> u32 {
+/// The NVLinks of a GPU.
+fn generation(facts: &DeviceFacts, name: Option<&str>) -> Option<&'static NvLinkGeneration> {
     let listed = name.and_then(gpu_of_name).and_then(|gpu| gpu.capability);
-    let generation = facts.capability.or(listed).and_then(NvLinkGeneration::of_capability);
-    generation.map_or(MAX_NVLINKS, |generation| generation.links)
+    facts.capability.or(listed).and_then(NvLinkGeneration::of_capability)
+}
+
+/// `None` unless each GPU reaches every other one with all of its links, which only NVSwitches do among three or more.
+fn bisection_gbps(gpus: &[GpuPlace], pairs: &[Pair]) -> Option<f64> {
+    let all_of = |gpu: &GpuPlace| {
+        let is_of = |pair: &&Pair| pair.a == gpu.address || pair.b == gpu.address;
+        let by_all = |pair: &&Pair| pair.connection == Connection::NvLink(gpu.nvlinks);
+        gpu.nvlinks > 0 && pairs.iter().filter(is_of).filter(by_all).count() == gpus.len() - 1
+    };
+    if gpus.len() < 3 || !gpus.iter().all(all_of) {
+        return None;
+    }
+    let slowest = gpus.iter().map(|gpu| gpu.nvlink_gbps).collect::<Option<Vec<f64>>>()?;
+    Some((gpus.len() / 2) as f64 * slowest.into_iter().fold(f64::INFINITY, f64::min))
 }
 
 /// The links on the path up. The kernel lists each link at both ends: at a device or the upstream port of a switch,

@@ -207,6 +207,8 @@ pub struct Topology {
     pub devices: Vec<PciDevice>,
     pub gpus: Vec<GpuPlace>,
     pub pairs: Vec<Pair>,
+    /// Where NVSwitches connect all GPUs: GB/s in one direction between two halves of them.
+    pub bisection_gbps: Option<f64>,
     pub numa_nodes: Option<u32>,
     pub iommu: Iommu,
     /// `null` if it cannot be determined.
@@ -241,6 +243,9 @@ pub struct GpuPlace {
     pub host_gbps: Option<f64>,
     /// NVLinks to all peers.
     pub nvlinks: u32,
+    /// The peak of these links together, GB/s in one direction; `null` if their generation is not known.
+    #[serde(default)]
+    pub nvlink_gbps: Option<f64>,
     /// GPUs that share its PCIe uplink to the host, including itself.
     pub sharing: u32,
     /// Devices on the same switch: NICs and NVMe drives that can reach it without the host.

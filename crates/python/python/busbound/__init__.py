@@ -38,6 +38,7 @@ __all__ = [
     "__version__",
     "compare",
     "history",
+    "log_scalars",
     "measure_profiler",
     "merge",
     "offload",
@@ -58,10 +59,11 @@ if TYPE_CHECKING:
     from ._measure import ProfilerCost, measure_profiler
     from ._phase import phase
     from ._profile import Profile, profile
+    from ._scalars import log_scalars
 else:
 
     def __getattr__(name):
-        # Imported lazily: Ray takes a second to import and may not be installed, and few programs measure, offload, mark phases or look back.
+        # Imported lazily: Ray takes a second to import and may not be installed, and few programs measure, offload, mark phases, look back or write curves.
         import importlib
 
         if name in ("offload", "options", "ray"):
@@ -72,4 +74,6 @@ else:
             return getattr(importlib.import_module("._measure", __name__), name)
         if name in ("Profile", "profile"):
             return getattr(importlib.import_module("._profile", __name__), name)
+        if name == "log_scalars":
+            return getattr(importlib.import_module("._scalars", __name__), name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

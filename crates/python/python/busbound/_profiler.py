@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @checked
 def profiler_handler(
-    directory: Path, *, machine: Path | None = None, quiet: bool = False
+    directory: Path, *, machine: Path | None = None, quiet: bool = False, writer: Any = None
 ) -> Callable[[Any], None]:
     """For ``torch.profiler.profile(on_trace_ready=...)``: writes the trace, diagnoses it, and prints the verdict.
 
@@ -42,13 +42,15 @@ def profiler_handler(
         directory: Where to write the trace, as HOST_PID.TIME.pt.trace.json.gz; created if it does not exist.
         machine: As in ``Trace.diagnose``.
         quiet: Write the trace and print nothing.
+        writer: A ``SummaryWriter``: the figures of each recording become curves of TensorBoard, at the number of the
+            profiler's step. See ``log_scalars``.
 
     Returns:
         The handler.
     """
     from ._unprofiled import watch
 
-    handler = _Handler(directory, machine, quiet)
+    handler = _Handler(directory, machine, quiet, writer)
     try:
         watch(_steps_of, _print)
     except Exception as error:  # noqa: BLE001 — an error here must not stop the training
@@ -57,10 +59,10 @@ def profiler_handler(
 
 
 class _Handler:
-    def __init__(self, directory: Path, machine: Path | None, quiet: bool) -> None:
+    def __init__(self, directory: Path, machine: Path | None, quiet: bool, writer: Any = None) -> None:
         from ._unprofiled import UnprofiledSteps
 
-        self.directory, self.machine, self.quiet = directory, machine, quiet
+        self.directory, self.machine, self.quiet, self.writer = directory, machine, quiet, writer
         self.steps = UnprofiledSteps(_print)
         #: The last trace that was written, and the error that kept one from being written.
         self.path: str | None = None
@@ -72,11 +74,22 @@ class _Handler:
             _export(profiler, path, self.steps.before)
             self.path = path
             self.steps.trace_written(path)
-            if not self.quiet:
-                _print(_verdict_of(path, self.machine))
+            self._report(path, getattr(profiler, "step_num", 0))
         except Exception as error:  # noqa: BLE001 — an error here must not stop the training
             self.error = error
             _print(f"busbound: cannot diagnose the trace: {error}")
+
+    def _report(self, path: str, step: int) -> None:
+        from ._scalars import log_scalars
+        from ._trace import open as open_trace
+
+        if self.quiet and self.writer is None:
+            return
+        diagnosis = open_trace(path).diagnose(machine=self.machine)
+        if not self.quiet:
+            _print(_verdict_of(path, diagnosis))
+        if self.writer is not None:
+            log_scalars(self.writer, diagnosis, step)
 
 
 def _steps_of(profiler: Any) -> UnprofiledSteps | None:
@@ -107,10 +120,7 @@ def _path_in(directory: Path) -> str:
     return os.path.join(directory, name)
 
 
-def _verdict_of(path: str, machine: Path | None) -> str:
-    from ._trace import open as open_trace
-
-    diagnosis = open_trace(path).diagnose(machine=machine)
+def _verdict_of(path: str, diagnosis: Diagnosis) -> str:
     lines = [f"busbound: {diagnosis.verdict.statement}"]
     unit = _unit(diagnosis)
     for finding in diagnosis.findings[:1]:

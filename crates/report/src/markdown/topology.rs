@@ -13,6 +13,9 @@ pub(crate) fn topology_as_markdown(topology: &Topology) -> String {
     headline(&mut out, &text::statement(topology));
     item(&mut out, &format!("from: {}", topology.source));
     item(&mut out, &format!("host: {}", text::host(topology)));
+    if let Some(fabric) = text::fabric(topology) {
+        item(&mut out, &format!("fabric: {fabric}"));
+    }
     for gpu in &topology.gpus {
         item(&mut out, &format!("GPU{}: {}", gpu.index, text::gpu(gpu)));
     }

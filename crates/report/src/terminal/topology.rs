@@ -11,6 +11,9 @@ pub(crate) fn topology_as_terminal(topology: &Topology, width: u16) -> String {
     headline(&mut out, &text::statement(topology), width);
     hanging(&mut out, "  from      ", &topology.source, width);
     hanging(&mut out, "  host      ", &text::host(topology), width);
+    if let Some(fabric) = text::fabric(topology) {
+        hanging(&mut out, "  fabric    ", &fabric, width);
+    }
     for gpu in &topology.gpus {
         hanging(&mut out, &format!("  {:<9} ", format!("GPU{}", gpu.index)), &text::gpu(gpu), width);
     }

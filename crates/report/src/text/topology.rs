@@ -39,6 +39,11 @@ pub(crate) fn statement(topology: &Topology) -> String {
     format!("{count}, {links}: {trouble}.")
 }
 
+/// What NVSwitches carry; `None` without them.
+pub(crate) fn fabric(topology: &Topology) -> Option<String> {
+    topology.bisection_gbps.map(super::plan::allreduce::fabric)
+}
+
 /// The PCI tree from the host bridges down, one line per device; unrelated devices are left out.
 pub(crate) fn tree(topology: &Topology) -> Vec<String> {
     let devices = &topology.devices;
@@ -107,7 +112,8 @@ pub(crate) fn gpu(place: &GpuPlace) -> String {
     }
     parts.extend(facts(place));
     if place.nvlinks > 0 {
-        parts.push(plural(u64::from(place.nvlinks), "NVLink", "NVLinks"));
+        let rate = place.nvlink_gbps.map_or(String::new(), |gbps| format!(" ({gbps:.0} GB/s per direction)"));
+        parts.push(plural(u64::from(place.nvlinks), "NVLink", "NVLinks") + &rate);
     }
     if let Some(cpus) = &place.cpus {
         parts.push(format!("near CPUs {cpus}"));

@@ -36,7 +36,7 @@ fn empty() -> PlanText {
     }
 }
 
-fn fabric(gbps: f64) -> String {
+pub(crate) fn fabric(gbps: f64) -> String {
     format!("NVSwitch: {} GB/s per direction between two halves of a node's GPUs", count(gbps.round() as u64))
 }
 

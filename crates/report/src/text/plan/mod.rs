@@ -1,6 +1,6 @@
 //! The sentences and tables of plans, one file per plan.
 
-mod allreduce;
+pub(crate) mod allreduce;
 mod budget;
 mod contention;
 mod ddp;
