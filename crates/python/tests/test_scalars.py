@@ -1,9 +1,9 @@
 """Figures as curves of TensorBoard."""
 
 import pytest
-from test_profiler import Profiler
 
 import busbound
+from test_profiler import Profiler
 
 
 @pytest.fixture
