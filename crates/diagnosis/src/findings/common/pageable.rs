@@ -50,14 +50,14 @@ pub(in crate::findings) enum Buffers {
 impl Buffers {
     /// Those of these copies.
     pub(in crate::findings) fn of(facts: &Facts<'_>, copies: &[&Copy<'_>]) -> Self {
-        let inferred = || Hooks::of(facts).filter(|hooks| hooks.inferred).map(|hooks| hooks.framework);
-        if let Some(framework) = Hooks::issuing(facts, copies).or_else(inferred) {
+        if let Some(framework) = Hooks::issuing(facts, copies) {
             return Self::Offloaded(framework);
         }
-        match facts.trace.names().iter().any(|name| name.starts_with("enumerate(DataLoader)")) {
-            true => Self::Loader,
-            false => Self::Own,
+        if facts.trace.names().iter().any(|name| name.starts_with("enumerate(DataLoader)")) {
+            return Self::Loader;
         }
+        let inferred = Hooks::of(facts).filter(|hooks| hooks.inferred);
+        inferred.map_or(Self::Own, |hooks| Self::Offloaded(hooks.framework))
     }
 
     /// How to pin them.
