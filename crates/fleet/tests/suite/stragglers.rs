@@ -60,7 +60,7 @@ fn a_rank_with_a_slow_link_delays_the_others() {
     );
     assert_eq!(
         answer.statement,
-        "8 ranks: 7 communication-bound, 1 transfer-bound; 100 ms/step; the other ranks wait 30.0 ms/step for rank 5: 30.0 ms more exposed copy, H2D pinned at 20.0 GB/s vs. 50.0 GB/s."
+        "8 ranks: 7 communication-bound, 1 transfer-bound; 100 ms/step; the other ranks wait 30.0 ms/step for rank 5: copying only +30.0 ms, H2D pinned at 20.0 GB/s vs. 50.0 GB/s."
     );
     let rate = answer.figures.iter().find(|figure| figure.figure == "H2D rate").unwrap();
     assert_eq!((rate.min, rate.p50, rate.max, &rate.min_rank), (20.0, 50.0, 50.0, &RankName::Number(5)));
