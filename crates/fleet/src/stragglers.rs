@@ -73,7 +73,7 @@ impl Serialize for Reason {
 }
 
 impl Difference {
-    /// `exposed copy 82.1 ms vs. 21.0 ms (H2D pinned at 11.8 GB/s vs. 50.0 GB/s: …)`.
+    /// `copying only 82.1 ms vs. 21.0 ms (H2D pinned at 11.8 GB/s vs. 50.0 GB/s: …)`.
     pub fn statement(&self) -> String {
         let reasons: Vec<String> = self.because.iter().map(Reason::to_string).collect();
         let because = if reasons.is_empty() { String::new() } else { format!(" ({})", reasons.join("; ")) };

@@ -36,7 +36,7 @@ fn relative(change: &HistoryChange) -> f64 {
     (change.after_ms - change.before_ms) / change.before_ms.max(1e-9)
 }
 
-/// `2026-11-03 14:00: step 100 ms → 112 ms (+12%, by 11.0–13.0 ms) on ranks 4, 5; exposed copy 20.0 ms → 31.5 ms.`
+/// `2026-11-03 14:00: step 100 ms → 112 ms (+12%, by 11.0–13.0 ms) on ranks 4, 5; copying only 20.0 ms → 31.5 ms.`
 pub(crate) fn sentence(change: &HistoryChange) -> String {
     let mut text = format!(
         "{}: {} {} → {} ({}, by {}) on {}",
