@@ -73,8 +73,8 @@ const NO_GAIN: f64 = 0.01;
 /// Whether the copies still share a stream with kernels or block the host, and the step is shorter without that.
 fn gains_from_prefetch(facts: &Facts<'_>) -> bool {
     facts.replay().is_some_and(|replay| {
-        let predicted = replay.predict(&[Prefetch(1).into()]);
-        predicted.applies && predicted.step_ms < (1.0 - NO_GAIN) * replay.step_ms()
+        let ahead = replay.expect_ms(&[Prefetch(1).into()]);
+        ahead.is_some_and(|ms| ms < (1.0 - NO_GAIN) * replay.step_ms())
     })
 }
 

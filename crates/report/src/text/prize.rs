@@ -33,11 +33,7 @@ fn promise(diagnosis: &Diagnosis, prize: &Prize) -> String {
     // A prediction that may be far off is a range, not one number.
     let is_wide = prize.high_ms - prize.low_ms > 0.16 * prize.fixed_ms;
     let gain = match is_wide {
-        true => format!(
-            "{}{}",
-            milliseconds_range(prize.low_ms, prize.high_ms),
-            factors(diagnosis, (prize.low_ms, prize.high_ms))
-        ),
+        true => range(diagnosis, prize.low_ms, prize.high_ms),
         false if prize.speedup < SAID_IN_PERCENT => {
             format!("about {} ({:.0}% faster)", milliseconds(prize.fixed_ms), 100.0 * (prize.speedup - 1.0))
         }
@@ -46,13 +42,20 @@ fn promise(diagnosis: &Diagnosis, prize: &Prize) -> String {
     format!("{}: {} → {gain} by {doing}.", diagnosis.verdict.title(), step_time::now(diagnosis))
 }
 
-/// ` (1.8–3.5x)`; empty where two ranges make no factor, or one is too small to be a factor.
-fn factors(diagnosis: &Diagnosis, (low_ms, high_ms): (f64, f64)) -> String {
-    let step = diagnosis.window.baseline_ms;
+/// `2.77–5.48 ms (1.8–3.5x)`; without factors where two ranges make none, or one is too small to be a factor.
+fn range(diagnosis: &Diagnosis, low_ms: f64, high_ms: f64) -> String {
+    let (step, range) = (diagnosis.window.baseline_ms, milliseconds_range(low_ms, high_ms));
     match step_time::is_vague(diagnosis) || low_ms <= 0.0 || step < SAID_IN_PERCENT * low_ms {
-        true => String::new(),
-        false => format!(" ({:.1}–{:.1}x)", step / high_ms, step / low_ms),
+        true => range,
+        false => format!("{range} ({:.1}–{:.1}x)", step / high_ms, step / low_ms),
     }
+}
+
+/// `fix saves ~170 ms/step (274 → 104 ms)`.
+fn applied(by: &str, fix: &AppliedFix, diagnosis: &Diagnosis) -> String {
+    let change = milliseconds_change(fix.before_ms, fix.after_ms);
+    let saves = milliseconds(fix.before_ms - fix.after_ms);
+    format!("{by} saves ~{saves}{} ({change})", diagnosis.unit().per())
 }
 
 /// The fixes of the prize, in the order in which they are made.
@@ -100,11 +103,7 @@ pub(crate) fn gain(diagnosis: &Diagnosis) -> Option<String> {
     let after = |saved: f64| step - saved;
     let after = match at_best {
         true => format!("down to {}", milliseconds(after(saves.high))),
-        false => format!(
-            "{}{}",
-            milliseconds_range(after(saves.high), after(saves.low)),
-            factors(diagnosis, (after(saves.high), after(saves.low)))
-        ),
+        false => range(diagnosis, after(saves.high), after(saves.low)),
     };
     let (title, now) = (diagnosis.verdict.title(), step_time::now(diagnosis));
     Some(format!("{title}: {now} → {after} by {}.", first.doing))
@@ -134,9 +133,7 @@ fn in_prize(finding: &Finding, diagnosis: &Diagnosis, by: &str) -> Option<String
         [one] => format!(", finding {one} included"),
         [first @ .., last] => format!(", findings {} and {last} included", first.join(", ")),
     };
-    let change = milliseconds_change(fix.before_ms, fix.after_ms);
-    let saves = milliseconds(fix.before_ms - fix.after_ms);
-    Some(format!("{by} saves ~{saves}{} ({change}){with}", diagnosis.unit().per()))
+    Some(applied(by, fix, diagnosis) + &with)
 }
 
 /// What a finding saves, and by what: `using CUDA graphs saves ~3.16 ms/step (9.73 → 6.56 ms)`.
@@ -182,12 +179,8 @@ impl FollowUp {
 /// Fixes that pay once the findings are fixed: what they are, and what they gain then.
 pub(crate) fn follow_ups(diagnosis: &Diagnosis) -> Vec<FollowUp> {
     let is_found = |fix: &&AppliedFix| diagnosis.findings.iter().any(|finding| finding.id == fix.finding);
-    let text = |fix: &AppliedFix| {
-        let change = milliseconds_change(fix.before_ms, fix.after_ms);
-        let (saves, unit) = (milliseconds(fix.before_ms - fix.after_ms), diagnosis.unit().per());
-        let text = format!("{} saves ~{saves}{unit} ({change})", fix.doing.join(", "));
-        FollowUp { text, id: fix.finding }
-    };
+    let text =
+        |fix: &AppliedFix| FollowUp { text: applied(&fix.doing.join(", "), fix, diagnosis), id: fix.finding };
     fixes(diagnosis).filter(|fix| !is_found(fix)).map(text).collect()
 }
 

@@ -23,15 +23,13 @@ pub(crate) fn now(diagnosis: &Diagnosis) -> String {
     let (now, unit) = (milliseconds(diagnosis.window.baseline_ms), diagnosis.unit().per());
     match diagnosis.window.unprofiled {
         None => format!("{now}{unit}"),
-        Some(unprofiled) if is_vague(diagnosis) => {
-            let range = milliseconds_range(unprofiled.low, unprofiled.high);
-            let recorded = milliseconds(recorded_ms(diagnosis));
-            let about = about(diagnosis);
-            format!("{about}{unit} without the profiler ({range}; {recorded} recorded)")
-        }
-        Some(_) => {
-            let recorded = milliseconds(recorded_ms(diagnosis));
-            format!("{}{unit} without the profiler ({recorded} recorded)", about(diagnosis))
+        Some(unprofiled) => {
+            let range = match is_vague(diagnosis) {
+                true => format!("{}; ", milliseconds_range(unprofiled.low, unprofiled.high)),
+                false => String::new(),
+            };
+            let (about, recorded) = (about(diagnosis), milliseconds(recorded_ms(diagnosis)));
+            format!("{about}{unit} without the profiler ({range}{recorded} recorded)")
         }
     }
 }
