@@ -22,15 +22,17 @@ impl<T> Few<T> {
         Self(List::One(item))
     }
 
+    #[inline]
     pub fn push(&mut self, item: T) {
-        self.0 = match std::mem::replace(&mut self.0, List::None) {
-            List::None => List::One(item),
-            List::One(first) => List::Many(Box::new(vec![first, item])),
-            List::Many(mut all) => {
-                all.push(item);
-                List::Many(all)
+        match &mut self.0 {
+            List::None => self.0 = List::One(item),
+            List::Many(all) => all.push(item),
+            List::One(_) => {
+                if let List::One(first) = std::mem::replace(&mut self.0, List::None) {
+                    self.0 = List::Many(Box::new(vec![first, item]));
+                }
             }
-        };
+        }
     }
 
     pub fn retain(&mut self, mut wanted: impl FnMut(&T) -> bool) {

@@ -16,6 +16,7 @@ mod host_memory;
 pub mod idle;
 mod issued;
 mod model;
+pub mod parallel;
 pub mod path;
 mod races;
 mod records;
@@ -27,7 +28,7 @@ pub mod thresholds;
 
 use busbound_trace::{Interval, Timestamp};
 
-pub use bounds::{Bounds, Resource, avoidable_waits};
+pub use bounds::{Bounds, Resource, Shape, avoidable_waits};
 pub use collective::{CollectiveNames, CollectiveOp};
 pub use few::Few;
 pub use graph::{

@@ -41,10 +41,10 @@ struct Shared {
 #[derive(Debug, Clone, Default)]
 struct Device {
     lanes: [Shared; LANES],
+    /// How much runs in each.
+    running: [usize; LANES],
     /// When the clocks were read last.
     read: Time,
-    /// Counts the changes: an end that was computed before the last one no longer holds.
-    changes: u32,
 }
 
 /// All running work.
@@ -52,8 +52,7 @@ struct Device {
 pub(crate) struct Running {
     sharing: Sharing,
     devices: Vec<Device>,
-    /// The first end on each device, its work, and the device and change that it holds for.
-    ends: BinaryHeap<Reverse<(Time, WorkId, usize, u32)>>,
+    ends: Ends,
     heavy: usize,
     kernels: usize,
 }
@@ -63,7 +62,7 @@ impl Running {
         Self {
             sharing,
             devices: vec![Device::default(); devices],
-            ends: BinaryHeap::new(),
+            ends: Ends::new(devices),
             heavy: 0,
             kernels: 0,
         }
@@ -75,6 +74,7 @@ impl Running {
         self.heavy += usize::from(lane == Lane::Heavy);
         self.kernels += usize::from(kind.is_kernel());
         self.devices[device].read_clocks(now);
+        self.devices[device].running[lane as usize] += 1;
         let shared = &mut self.devices[device].lanes[lane as usize];
         shared.work.push(Reverse(Finish(shared.clock + (alone * scale).max(0.0), work)));
         self.changed(device);
@@ -86,6 +86,7 @@ impl Running {
         self.heavy -= usize::from(lane == Lane::Heavy);
         self.kernels -= usize::from(kind.is_kernel());
         self.devices[device].read_clocks(now);
+        self.devices[device].running[lane as usize] -= 1;
         let shared = &mut self.devices[device].lanes[lane as usize];
         shared.work.pop();
         if shared.work.is_empty() {
@@ -95,14 +96,8 @@ impl Running {
     }
 
     /// The running work that ends first, and when.
-    pub(crate) fn next_end(&mut self) -> Option<(Time, WorkId)> {
-        while let Some(Reverse((at, work, device, change))) = self.ends.peek() {
-            if self.devices[*device].changes == *change {
-                return Some((*at, *work));
-            }
-            self.ends.pop();
-        }
-        None
+    pub(crate) fn next_end(&self) -> Option<(Time, WorkId)> {
+        self.ends.first()
     }
 
     /// Whether a matrix kernel runs.
@@ -117,37 +112,71 @@ impl Running {
 
     fn changed(&mut self, id: usize) {
         let device = &mut self.devices[id];
-        device.changes = device.changes.wrapping_add(1);
         device.share(&self.sharing);
-        if let Some((at, work)) = device.first_end() {
-            self.ends.push(Reverse((at, work, id, device.changes)));
+        self.ends.set(id, device.first_end());
+    }
+}
+
+/// When the first work on each device ends. The earliest of all is the root of a tree in which each node has the earlier of its two
+/// ends: one device costs nothing, and a thousand ten comparisons.
+#[derive(Debug)]
+struct Ends {
+    /// The root is at 1, the children of `i` at `2 * i` and `2 * i + 1`; the devices are the second half.
+    tree: Vec<(Time, WorkId)>,
+}
+
+impl Ends {
+    const NONE: (Time, WorkId) = (Time::MAX, WorkId::MAX);
+
+    fn new(devices: usize) -> Self {
+        Self { tree: vec![Self::NONE; 2 * devices.next_power_of_two()] }
+    }
+
+    fn set(&mut self, device: usize, end: Option<(Time, WorkId)>) {
+        let mut at = self.tree.len() / 2 + device;
+        self.tree[at] = end.unwrap_or(Self::NONE);
+        while at > 1 {
+            at /= 2;
+            self.tree[at] = self.tree[2 * at].min(self.tree[2 * at + 1]);
         }
+    }
+
+    fn first(&self) -> Option<(Time, WorkId)> {
+        Some(self.tree[1]).filter(|end| *end != Self::NONE)
     }
 }
 
 impl Device {
     fn read_clocks(&mut self, now: Time) {
         let passed = (now - self.read) as f64;
-        for shared in self.lanes.iter_mut().filter(|shared| !shared.work.is_empty()) {
-            shared.clock += passed * shared.rate;
+        for (shared, running) in self.lanes.iter_mut().zip(&self.running) {
+            if *running > 0 {
+                shared.clock += passed * shared.rate;
+            }
         }
         self.read = now;
     }
 
     fn share(&mut self, sharing: &Sharing) {
-        let running = self.lanes.each_ref().map(|shared| shared.work.len());
-        for (shared, rate) in self.lanes.iter_mut().zip(sharing.rates(running)) {
-            shared.rate = rate;
+        for (shared, rate) in self.lanes.iter_mut().zip(&sharing.rates(&self.running)) {
+            shared.rate = *rate;
         }
     }
 
     fn first_end(&self) -> Option<(Time, WorkId)> {
-        let ends = self.lanes.iter().filter_map(|shared| {
-            let Reverse(Finish(finish, work)) = shared.work.peek()?;
-            let left = (finish - shared.clock) / shared.rate - ROUNDING;
-            Some((self.read + left.max(0.0).ceil() as Time, *work))
-        });
-        ends.min()
+        let mut first: Option<(Time, WorkId)> = None;
+        for (shared, running) in self.lanes.iter().zip(&self.running) {
+            if *running == 0 {
+                continue;
+            }
+            let Some(Reverse(Finish(finish, work))) = shared.work.peek() else { continue };
+            let alone = finish - shared.clock;
+            // Dividing takes longer than all the rest.
+            let left = if shared.rate == 1.0 { alone } else { alone / shared.rate } - ROUNDING;
+            let end = (self.read + left.max(0.0).ceil() as Time, *work);
+            first = Some(first.map_or(end, |first| first.min(end)));
+        }
+        first
     }
 }
 

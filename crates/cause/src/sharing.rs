@@ -47,16 +47,24 @@ impl Lane {
 impl Sharing {
     /// The rate of each lane, if this much runs in each. Kernels on several streams share the device: kernels that are long
     /// enough to matter usually fill it.
-    pub(crate) fn rates(&self, running: [usize; LANES]) -> [f64; LANES] {
-        let [up, down, heavy, light, _] = running;
-        let kernel = 1.0 / (heavy + light).max(1) as f64;
-        let slowdown = if up + down > 0 { self.kernel_with_copy } else { 1.0 };
-        [copy_rate(up, down, self.duplex), copy_rate(down, up, self.duplex), kernel / slowdown, kernel, 1.0]
+    pub(crate) fn rates(&self, running: &[usize; LANES]) -> [f64; LANES] {
+        let [up, down, heavy, light, _] = *running;
+        let kernel = share_of(heavy + light);
+        if up + down == 0 {
+            return [1.0, 1.0, kernel, kernel, 1.0];
+        }
+        let (up, down) = (copy_rate(up, down, self.duplex), copy_rate(down, up, self.duplex));
+        [up, down, kernel / self.kernel_with_copy, kernel, 1.0]
     }
 }
 
 /// A copy's share of the link.
 fn copy_rate(same: usize, other: usize, duplex: f64) -> f64 {
-    let alone = 1.0 / same.max(1) as f64;
+    let alone = share_of(same);
     if other > 0 { alone / duplex } else { alone }
+}
+
+/// What each gets if this many share.
+fn share_of(count: usize) -> f64 {
+    if count > 1 { 1.0 / count as f64 } else { 1.0 }
 }

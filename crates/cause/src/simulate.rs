@@ -30,7 +30,6 @@ pub struct Simulated {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum SimEvent {
     CallStart(CallId),
-    CallEnd(CallId),
     WorkStart(WorkId),
 }
 
@@ -199,10 +198,10 @@ impl<'g> Simulation<'g> {
         }
     }
 
-    fn ended(&mut self, step: usize) {
-        self.end = self.end.max(self.now);
+    fn ended(&mut self, step: usize, at: Time) {
+        self.end = self.end.max(at);
         if let Some(end) = self.step_ends.get_mut(step) {
-            *end = (*end).max(self.now);
+            *end = (*end).max(at);
         }
     }
 
@@ -219,15 +218,18 @@ impl<'g> Simulation<'g> {
     fn handle(&mut self, event: SimEvent) {
         match event {
             SimEvent::CallStart(call) => self.start_call(call),
-            SimEvent::CallEnd(call) => {
-                self.ended_calls[call] = true;
-                self.ended(self.graph.calls[call].step);
-                for i in 0..self.following[call].len() {
-                    let (next, between) = self.following[call][i];
-                    self.call_ready(next, self.now + between);
-                }
-            }
             SimEvent::WorkStart(work) => self.start_work(work),
+        }
+    }
+
+    /// A call ends, now or later: nothing that happens until then changes when.
+    fn end_call(&mut self, call: CallId, at: Time) {
+        let at = at.max(self.now);
+        self.ended_calls[call] = true;
+        self.ended(self.graph.calls[call].step, at);
+        for i in 0..self.following[call].len() {
+            let (next, between) = self.following[call][i];
+            self.call_ready(next, at + between);
         }
     }
 
@@ -239,7 +241,7 @@ impl<'g> Simulation<'g> {
                 for &work in issued {
                     self.issue(work);
                 }
-                self.at(self.now + call.cost, SimEvent::CallEnd(id));
+                self.end_call(id, self.now + call.cost);
             }
             HostAction::IssueBlocking(work) => {
                 self.issue(*work);
@@ -249,7 +251,7 @@ impl<'g> Simulation<'g> {
                 let awaited = self.issued.awaited(*awaited, |work| self.done[work]);
                 self.block_until_done(id, &awaited);
             }
-            HostAction::EndStep | HostAction::Nothing => self.at(self.now, SimEvent::CallEnd(id)),
+            HostAction::EndStep | HostAction::Nothing => self.end_call(id, self.now),
         }
     }
 
@@ -257,7 +259,7 @@ impl<'g> Simulation<'g> {
     fn block_until_done(&mut self, call: CallId, awaited: &[WorkId]) {
         let open: Vec<WorkId> = awaited.iter().copied().filter(|work| !self.done[*work]).collect();
         if open.is_empty() {
-            self.at(self.now + self.graph.calls[call].cost, SimEvent::CallEnd(call));
+            self.end_call(call, self.now + self.graph.calls[call].cost);
         }
         self.awaited_left[call] = open.len() as u32;
         for work in open {
@@ -306,7 +308,7 @@ impl<'g> Simulation<'g> {
         self.running.finish(self.now, self.issued.device_of(ended.stream), ended.kind);
         self.done[work] = true;
         self.times[work].1 = self.now;
-        self.ended(self.graph.work[work].step);
+        self.ended(ended.step, self.now);
         for i in 0..self.dependents[work].len() {
             let (next, between) = self.dependents[work][i];
             self.ready(next, self.now + between);
@@ -317,7 +319,7 @@ impl<'g> Simulation<'g> {
         for &call in &std::mem::take(&mut self.waiting_calls[work]) {
             self.awaited_left[call] -= 1;
             if self.awaited_left[call] == 0 {
-                self.at(self.now + self.graph.calls[call].cost, SimEvent::CallEnd(call));
+                self.end_call(call, self.now + self.graph.calls[call].cost);
             }
         }
     }

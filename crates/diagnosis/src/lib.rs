@@ -28,7 +28,6 @@ mod items;
 mod limits;
 mod misfits;
 mod options;
-mod parallel;
 mod pattern;
 mod per_step;
 mod picture;

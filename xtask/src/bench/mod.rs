@@ -31,9 +31,12 @@ pub(crate) struct BenchArgs {
     /// Also fuzz the reader for a minute
     #[arg(long)]
     fuzz: bool,
-    /// Also measure clean builds and tests: docs/results/build.md
+    /// Only measure clean builds and tests: docs/results/build.md
     #[arg(long)]
     build: bool,
+    /// Only measure reading: docs/results/reading.md
+    #[arg(long)]
+    reading: bool,
     /// Only measure many ranks: docs/results/ranks.md
     #[arg(long)]
     ranks: bool,
@@ -66,6 +69,9 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<()> {
         }
         return merge::run(&program, args.runs);
     }
+    if args.build {
+        return build::run();
+    }
     let trace = args
         .trace
         .clone()
@@ -73,39 +79,31 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<()> {
     ensure!(trace.is_file(), "{} does not exist: pass a large trace with --trace", trace.display());
     run_command(&mut cargo(&["build", "--release", "--locked", "--bin", "busbound"]))?;
     fs::create_dir_all(scratch())?;
-    ranks::run(&trace, args.runs)?;
-    merge::run(&busbound(), args.runs)?;
+    if !args.reading {
+        ranks::run(&trace, args.runs)?;
+        merge::run(&busbound(), args.runs)?;
+    }
     if args.ranks {
         return Ok(());
     }
-
     let mut report = Report::new(&trace)?;
     report.section(&reading::run(&trace, args.runs)?);
     report.section(&instructions::run(&trace)?);
     if args.peers {
         report.section(&peers::run(args.runs)?);
     }
-    crate::web::bench()?;
-    // The results pages that tests compute and check against their limits.
-    let mut pages = cargo(&[
-        "test",
-        "--release",
-        "--locked",
-        "-p",
-        "busbound-report",
-        "--test",
-        "bench",
-        "--test",
-        "whatif",
-    ]);
-    run_command(pages.env("INSTA_UPDATE", "always"))?;
-    if args.build {
-        build::run()?;
-    }
     if args.fuzz {
         report.section(&fuzz::run()?);
     }
-    report.write()
+    report.write()?;
+    if args.reading {
+        return Ok(());
+    }
+    crate::web::bench()?;
+    // The results pages that tests compute and check against their limits.
+    let pages = ["test", "--release", "--locked", "-p", "busbound-report", "--test", "suite", "--"];
+    let mut pages = cargo(&[&pages[..], &["bench::", "whatif::"]].concat());
+    run_command(pages.env("INSTA_UPDATE", "always"))
 }
 
 /// Where and when: figures differ between machines and days.

@@ -14,6 +14,12 @@ fn survey(path: &Path, threads: usize) -> Command {
     command
 }
 
+fn diagnose(path: &Path) -> Command {
+    let mut command = Command::new(busbound());
+    command.arg("diagnose").arg(path).args(["--quiet", "--threads", "2"]);
+    command
+}
+
 /// All threads of the program on one core.
 pub(super) fn on_one_core(mut command: Command) -> Command {
     let mut pinned = Command::new("taskset");
@@ -27,10 +33,13 @@ pub(crate) fn run(trace: &Path, repetitions: usize) -> anyhow::Result<String> {
     let ten = replicate(trace, &scratch(), 10)?;
     let mut gunzip = Command::new("gzip");
     gunzip.arg("-dc").arg(&ten.gzip);
-    let mut diagnose = Command::new(busbound());
-    diagnose.arg("diagnose").arg(&ten.gzip).args(["--quiet", "--threads", "2"]);
-    let mut commands =
-        [gunzip, survey(&ten.gzip, 2), diagnose, survey(&ten.plain, 2), on_one_core(survey(&ten.plain, 1))];
+    let mut commands = [
+        gunzip,
+        survey(&ten.gzip, 2),
+        diagnose(&ten.gzip),
+        survey(&ten.plain, 2),
+        on_one_core(survey(&ten.plain, 1)),
+    ];
     let runs = interleaved(&mut commands, repetitions)?;
     let [gunzip, gzip, diagnose, two, one] = &runs[..] else {
         unreachable!("five commands give five results")
@@ -63,22 +72,32 @@ pub(crate) fn run(trace: &Path, repetitions: usize) -> anyhow::Result<String> {
     writeln!(text, "- plain JSON, two cores compared with one: **{cores:.2}x** (limit 1.6)")?;
     writeln!(text, "- peak memory: **{:.0} MB** (limit 300)\n", gzip.peak_mb.max(two.peak_mb))?;
 
+    text += &by_size(trace, repetitions)?;
+    Ok(text)
+}
+
+fn by_size(trace: &Path, repetitions: usize) -> anyhow::Result<String> {
+    let mut text = String::new();
     writeln!(text, "## Time by size\n")?;
     writeln!(
         text,
-        "| times | JSON | wall, gzip file | ns per byte | peak memory | wall, plain |\n|---|---:|---:|---:|---:|---:|"
+        "| times | JSON | survey, gzip file | ns per byte | peak memory | survey, plain | diagnosis, gzip file | of its survey |\n|---|---:|---:|---:|---:|---:|---:|---:|"
     )?;
     for times in [1, 10, 30] {
         let replica = replicate(trace, &scratch(), times)?;
-        let runs = interleaved(&mut [survey(&replica.gzip, 2), survey(&replica.plain, 2)], repetitions)?;
+        let mut commands = [survey(&replica.gzip, 2), survey(&replica.plain, 2), diagnose(&replica.gzip)];
+        let runs = interleaved(&mut commands, repetitions)?;
+        let [gzip, plain, diagnosed] = &runs[..] else { unreachable!("three commands give three results") };
         writeln!(
             text,
-            "| {times}x | {:.0} MB | {} | {:.2} | {:.0} MB | {} |",
+            "| {times}x | {:.0} MB | {} | {:.2} | {:.0} MB | {} | {} | {:.2}x |",
             replica.json_mb,
-            runs[0].shown(),
-            runs[0].median() * 1e3 / replica.json_mb,
-            runs[0].peak_mb,
-            runs[1].shown(),
+            gzip.shown(),
+            gzip.median() * 1e3 / replica.json_mb,
+            gzip.peak_mb,
+            plain.shown(),
+            diagnosed.shown(),
+            diagnosed.over(gzip),
         )?;
         if times == 30 {
             std::fs::remove_file(&replica.plain)?;

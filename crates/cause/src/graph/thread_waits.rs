@@ -16,11 +16,15 @@ pub fn waited_for_thread(host: &Host<'_>, thread: TrackId, window: Interval) -> 
     if host.launching_threads().len() > MANY_THREADS {
         return None;
     }
+    let others = || host.launching_threads().filter(|(track, _)| *track != thread);
+    // Mostly no other one worked, and looking is cheaper than what follows.
+    if others().all(|(_, times)| times.worked.length_within(window).get() == 0) {
+        return None;
+    }
     let own = &host.thread(thread)?.worked;
     let free = IntervalSet::from_unsorted([window]).difference(&own.within(window));
     let worked = |gap: Interval| {
-        let others = host.launching_threads().filter(|(track, _)| *track != thread);
-        others
+        others()
             .filter_map(|(track, times)| Some((track, times.worked.within(gap).hull()?.end)))
             .max_by_key(|(track, left)| (*left, std::cmp::Reverse(*track)))
     };

@@ -34,7 +34,7 @@ fn set_on(model: &mut Model, mut marks: Vec<Mark>, started: &mut [f64], sharing:
     let mut last = 0;
     for (time, starts, id) in marks {
         let passed = (time - last) as f64;
-        for (lane, rate) in sharing.rates(running).into_iter().enumerate() {
+        for (lane, rate) in sharing.rates(&running).into_iter().enumerate() {
             clocks[lane] = if running[lane] == 0 { 0.0 } else { clocks[lane] + passed * rate };
         }
         last = time;

@@ -4,13 +4,13 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
 use busbound_cause::idle::{self, Gap, GapCause, Gaps, Piece};
+use busbound_cause::parallel::join;
 use busbound_cause::{Graph, GraphLaunches, Host};
 use busbound_trace::{Event, Interval, IntervalSet, Nanos, Timestamp, TrackId};
 use serde::Serialize;
 
 use crate::activity::copies::is_on_bus;
 use crate::activity::timeline::DeviceTimeline;
-use crate::parallel::join;
 
 /// Idle time of one cause.
 #[derive(Debug, Clone, PartialEq, Serialize)]

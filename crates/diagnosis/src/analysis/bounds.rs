@@ -1,5 +1,7 @@
 //! How long would a step take if one resource were faster, or free? Asks the dependency graph.
 
+use std::sync::Arc;
+
 use busbound_cause::idle::GapCause;
 use busbound_cause::{Bounds, HostUse, Model, Resource};
 use serde::Serialize;
@@ -43,11 +45,12 @@ const MUCH_IDLE: f64 = 0.6;
 impl<'f> Asked<'f> {
     /// `None` if the graph does not reproduce the recorded time, or has too few edges.
     pub(crate) fn of(facts: &'f Facts<'_>) -> Option<Self> {
-        let model = facts.model()?;
+        let timed = facts.timed()?;
+        let model = timed.models.expected();
         if model.edges.without_call as f64 > MOST_WITHOUT_CALL * model.work.len() as f64 {
             return None;
         }
-        let bounds = Bounds::of(model);
+        let bounds = Bounds::shaped(Arc::clone(&timed.shape), model);
         let recorded = bounds.recorded()?;
         let step_ms = facts.own_step_ms();
         let error = recorded / 1e6 / (step_ms * facts.replayed_share()) - 1.0;

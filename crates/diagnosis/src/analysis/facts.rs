@@ -1,14 +1,15 @@
 //! The facts that findings and the verdict use, computed once.
 
 use std::collections::BTreeMap;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use busbound_cause::idle::{GapCause, Gaps};
-use busbound_cause::{Activity, CollectiveNames, Graph, Host, Model, WorkNode};
+use busbound_cause::parallel::join;
+use busbound_cause::{Activity, CollectiveNames, Graph, Host, Model, Shape, WorkNode};
 use busbound_machine::nccl_log::NcclLog;
 use busbound_machine::{GpuFacts, LinkFacts, Machine};
 use busbound_trace::{EventKind, Interval, IntervalSet, Nanos, Place, Trace, Track};
-use busbound_whatif::replay::{Models, Replay, usual_sharing};
+use busbound_whatif::replay::{Replay, usual_sharing};
 
 use crate::activity::collectives::{self, CollectiveGroup, CollectiveRun};
 use crate::activity::contention::{self, Contention};
@@ -25,9 +26,8 @@ use crate::analysis::breakdown::{Part, PartTimes, StepBreakdown};
 use crate::analysis::host_work::{HostWork, host_work};
 use crate::analysis::replay::{self, Replayed};
 use crate::analysis::times::{Times, total_times};
-use crate::analysis::unprofiled::{Recording, Unprofiled};
+use crate::analysis::unprofiled::{Recording, Timed, Unprofiled};
 use crate::options::Options;
-use crate::parallel::join;
 use crate::pattern::pattern_of;
 use crate::steps::basis::Basis;
 use crate::steps::window::Window;
@@ -53,6 +53,9 @@ pub(crate) struct Facts<'a> {
     pub(crate) collective_groups: Vec<CollectiveGroup>,
     /// The dependency graph: what waited for what.
     pub(crate) graph: Graph,
+    replayed: Option<Replayed>,
+    /// The graph of the replayed part; `None` without GPU work.
+    recorded: Option<(Arc<Shape>, Arc<Model>)>,
     pub(crate) gaps: Gaps<'a>,
     pub(crate) idle: Vec<IdleCause>,
     /// Idle time while the thread that ended the gap was inside allocation calls.
@@ -69,8 +72,7 @@ pub(crate) struct Facts<'a> {
     /// Whether the calls are those of AMD's runtime.
     is_rocm: bool,
     recording: Recording,
-    models: OnceLock<Option<(Models, Option<Unprofiled>)>>,
-    replayed: OnceLock<Option<Replayed>>,
+    timed: OnceLock<Option<Timed>>,
     replay: OnceLock<Option<Replay>>,
     host_work: OnceLock<Vec<HostWork>>,
 }
@@ -78,6 +80,8 @@ pub(crate) struct Facts<'a> {
 /// What waited for what, and why the devices were idle.
 struct Waited<'a> {
     graph: Graph,
+    replayed: Option<Replayed>,
+    recorded: Option<(Arc<Shape>, Arc<Model>)>,
     gaps: Gaps<'a>,
     /// In the order of the timelines.
     parts: Vec<PartTimes>,
@@ -86,13 +90,23 @@ struct Waited<'a> {
 }
 
 impl<'a> Waited<'a> {
-    fn of(basis: &Basis<'a>, timelines: &[DeviceTimeline]) -> Self {
+    fn of(basis: &Basis<'a>, timelines: &[DeviceTimeline], link: &LinkFacts) -> Self {
         let Basis { trace, host, communication, window } = basis;
         let graph = Graph::of(Activity { trace, host, collectives: communication }, &window.marks());
-        let gaps = gaps::gaps(&graph, host, timelines, window.thread());
-        let (parts, idle) = join(|| device_parts(timelines, &gaps), || gaps::idle_causes(&gaps, host));
-        let allocating_idle_ms = gaps::idle_inside_ms(&gaps, &gaps::call_times(host.allocations()));
-        Self { graph, gaps, parts, idle, allocating_idle_ms }
+        let replayed = replay::part_of(trace, window, timelines);
+        let recorded = || {
+            let model = Model::of(&graph, &replayed.as_ref()?.range, &usual_sharing(link));
+            let has_work = !model.work.is_empty() && model.end > 0;
+            has_work.then(|| (Arc::new(Shape::of(&model)), Arc::new(model)))
+        };
+        let (recorded, (gaps, ((parts, allocating_idle_ms), idle))) = join(recorded, || {
+            let gaps = gaps::gaps(&graph, host, timelines, window.thread());
+            let allocating = || gaps::idle_inside_ms(&gaps, &gaps::call_times(host.allocations()));
+            let parts = || (device_parts(timelines, &gaps), allocating());
+            let all = join(parts, || gaps::idle_causes(&gaps, host));
+            (gaps, all)
+        });
+        Self { graph, replayed, recorded, gaps, parts, idle, allocating_idle_ms }
     }
 }
 
@@ -147,8 +161,10 @@ impl<'a> Facts<'a> {
             |line: &DeviceTimeline| (line.device, link_of(machine, basis.trace, Some(line.device)));
         let recording = Recording::of(basis.trace, &link, options.wall_ms);
         let links = Links::new(timelines.iter().map(of_device).collect(), link.clone());
-        let (waited, issued) =
-            join(|| Waited::of(&basis, &timelines), || Issued::of(&basis, &timelines, &links, options));
+        let (waited, issued) = join(
+            || Waited::of(&basis, &timelines, &link),
+            || Issued::of(&basis, &timelines, &links, options),
+        );
         let Basis { trace, host, communication, window } = basis;
         let breakdown = StepBreakdown::of(&waited.parts, window.step_count());
         let times: Vec<Times> =
@@ -176,6 +192,8 @@ impl<'a> Facts<'a> {
             collectives: issued.collectives,
             collective_groups: issued.collective_groups,
             graph: waited.graph,
+            replayed: waited.replayed,
+            recorded: waited.recorded,
             gaps: waited.gaps,
             idle: waited.idle,
             allocating_idle_ms: waited.allocating_idle_ms,
@@ -188,8 +206,7 @@ impl<'a> Facts<'a> {
             stated_gpu: machine.gpu(),
             is_rocm: is_rocm(trace),
             recording,
-            models: OnceLock::new(),
-            replayed: OnceLock::new(),
+            timed: OnceLock::new(),
             replay: OnceLock::new(),
             host_work: OnceLock::new(),
         }
@@ -199,7 +216,7 @@ impl<'a> Facts<'a> {
     /// verdicts and predictions are about.
     pub(crate) fn replay(&self) -> Option<&Replay> {
         let replay = || {
-            let replay = Replay::of(self.models()?.0.clone(), &self.link)?;
+            let replay = Replay::of(self.timed()?.models.clone(), &self.link)?;
             let is_known = replay.step_ms() > 0.0 && self.own_step_ms() > 0.0;
             Some(if is_known { replay.with_step_ms(self.own_step_ms()) } else { replay })
         };
@@ -207,28 +224,27 @@ impl<'a> Facts<'a> {
     }
 
     /// The graph of the steady steps, with and without the cost of recording; `None` without GPU work.
-    fn models(&self) -> Option<&(Models, Option<Unprofiled>)> {
-        let models = || {
-            let model = Model::of(&self.graph, &self.replayed_part()?.range, &usual_sharing(&self.link));
-            let has_work = !model.work.is_empty() && model.end > 0;
-            has_work.then(|| self.recording.models(model, self.step_ms()))
+    pub(crate) fn timed(&self) -> Option<&Timed> {
+        let timed = || {
+            let (shape, recorded) = self.recorded.as_ref()?;
+            Some(self.recording.models(recorded, shape, self.step_ms()))
         };
-        self.models.get_or_init(models).as_ref()
+        self.timed.get_or_init(timed).as_ref()
     }
 
     /// The graph of the steady steps as recorded.
     pub(crate) fn recorded_model(&self) -> Option<&Model> {
-        self.models().map(|(models, _)| models.as_recorded())
+        self.recorded.as_ref().map(|(_, model)| &**model)
     }
 
     /// The graph of the steady steps, as far as possible without the cost of recording.
     pub(crate) fn model(&self) -> Option<&Model> {
-        self.models().map(|(models, _)| models.expected())
+        self.timed().map(|timed| timed.models.expected())
     }
 
     /// The step without the profiler; `None` if it hardly differs, or is not known.
     pub(crate) fn unprofiled(&self) -> Option<Unprofiled> {
-        self.models().and_then(|(_, unprofiled)| *unprofiled)
+        self.timed().and_then(|timed| timed.unprofiled)
     }
 
     /// The step that verdicts and predictions are about: without the profiler where that is known.
@@ -244,8 +260,7 @@ impl<'a> Facts<'a> {
 
     /// The part of the trace that [`replay`](Self::replay) covers.
     pub(crate) fn replayed_part(&self) -> Option<&Replayed> {
-        let part = || replay::part_of(self.trace, &self.window, &self.timelines);
-        self.replayed.get_or_init(part).as_ref()
+        self.replayed.as_ref()
     }
 
     /// The length of the replayed part as a share of what it stands for: 1 unless a long trace has no steps.

@@ -11,7 +11,7 @@ use crate::steps::window::Window;
 /// several times.
 pub(crate) fn steps_replayed(trace: &Trace, window: &Window) -> usize {
     const EVENTS: usize = 60_000;
-    const FEWEST: usize = 4;
+    const FEWEST: usize = 3;
     let (steps, events) = (window.steps.len(), trace.len());
     if events <= EVENTS { steps } else { (steps * EVENTS / events).max(FEWEST).min(steps) }
 }

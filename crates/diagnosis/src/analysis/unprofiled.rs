@@ -1,6 +1,9 @@
 //! How long would a step take without the profiler?
 
-use busbound_cause::{Bounds, FreshPages, Model, RecordingCost};
+use std::sync::Arc;
+
+use busbound_cause::parallel::join;
+use busbound_cause::{Bounds, FreshPages, Model, RecordingCost, Shape};
 use busbound_machine::{HostMemory, LinkFacts, ProfilerCost, ProfilerTool, bench};
 use busbound_trace::Trace;
 use busbound_whatif::replay::Models;
@@ -56,6 +59,15 @@ pub(crate) struct Recording {
     known: Option<(f64, UnprofiledSource)>,
 }
 
+/// The steady steps with and without the cost of recording them.
+pub(crate) struct Timed {
+    pub(crate) models: Models,
+    /// `None` if it hardly differs, or is not known.
+    pub(crate) unprofiled: Option<Unprofiled>,
+    /// What the graphs have in common.
+    pub(crate) shape: Arc<Shape>,
+}
+
 impl Recording {
     pub(crate) fn of(trace: &Trace, link: &LinkFacts, wall_ms: Option<f64>) -> Self {
         let origin = trace.origin();
@@ -68,34 +80,39 @@ impl Recording {
     }
 
     /// The steps with and without the cost of recording them. `step_ms` is the recorded step.
-    pub(crate) fn models(&self, recorded: Model, step_ms: f64) -> (Models, Option<Unprofiled>) {
-        let Some(cost) = self.cost else { return (Models::recorded(recorded), None) };
-        let bounds = Bounds::of(&recorded);
-        let Some(now) = mean_ms(&bounds).filter(|now| *now > 0.0) else {
-            drop(bounds);
-            return (Models::recorded(recorded), None);
+    pub(crate) fn models(&self, recorded: &Arc<Model>, shape: &Arc<Shape>, step_ms: f64) -> Timed {
+        let as_recorded = || Timed {
+            models: Models::recorded(Arc::clone(recorded)),
+            unprofiled: None,
+            shape: Arc::clone(shape),
         };
-        let factor = self.known.map_or(1.0, |(ms, _)| fitting(&bounds, &recorded, &cost, now * ms / step_ms));
+        let Some(cost) = self.cost else { return as_recorded() };
+        let Some(now) = mean_ms(recorded, shape).filter(|now| *now > 0.0) else { return as_recorded() };
+        let factor = self.known.map_or(1.0, |(ms, _)| fitting(shape, recorded, &cost, now * ms / step_ms));
         let fitted = (factor, factor.min(1.0));
         let (usual, least, most) = match self.known {
             Some(_) => (fitted, fitted, fitted),
             None => ((1.0, FRESH_EXPECTED), (LEAST_COST, 0.0), (MOST_COST, 1.0)),
         };
-        let with = |(factor, fresh)| recorded.without_profiler(&scaled(&cost, factor, fresh));
-        let (expected, slow, fast) = (with(usual), with(least), with(most));
-        let shown = |model: &Model| mean_ms(&bounds.with_times_of(model)).unwrap_or(now) * step_ms / now;
+        let with = |(factor, fresh)| {
+            let model = recorded.without_profiler(&scaled(&cost, factor, fresh));
+            let ms = mean_ms(&model, shape).unwrap_or(now) * step_ms / now;
+            (model, ms)
+        };
+        let (((slow, high), (fast, low)), (expected, mid)) =
+            join(|| join(|| with(least), || with(most)), || with(usual));
         let unprofiled = match self.known {
             Some((ms, source)) => {
                 Unprofiled { low: ms * (1.0 - SCATTER), mid: ms, high: ms * (1.0 + SCATTER), source }
             }
-            None => {
-                let (low, mid, high) = (shown(&fast), shown(&expected), shown(&slow));
-                Unprofiled { low, mid, high, source: UnprofiledSource::Model }
-            }
+            None => Unprofiled { low, mid, high, source: UnprofiledSource::Model },
         };
-        drop(bounds);
         let differs = is_worth_saying(unprofiled.mid, step_ms);
-        (Models::unprofiled(recorded, expected, fast, slow), differs.then_some(unprofiled))
+        Timed {
+            models: Models::unprofiled(Arc::clone(recorded), expected, fast, slow),
+            unprofiled: differs.then_some(unprofiled),
+            shape: Arc::clone(shape),
+        }
     }
 }
 
@@ -108,18 +125,18 @@ fn scaled(cost: &RecordingCost, factor: f64, fresh: f64) -> RecordingCost {
 }
 
 /// Milliseconds of the mean step.
-fn mean_ms(bounds: &Bounds<'_>) -> Option<f64> {
-    Some(bounds.recorded()? / 1e6)
+fn mean_ms(model: &Model, shape: &Arc<Shape>) -> Option<f64> {
+    Some(Bounds::shaped(Arc::clone(shape), model).recorded()? / 1e6)
 }
 
 /// The multiple of the cost with which the step takes this long.
-fn fitting(bounds: &Bounds<'_>, recorded: &Model, cost: &RecordingCost, wanted_ms: f64) -> f64 {
+fn fitting(shape: &Arc<Shape>, recorded: &Model, cost: &RecordingCost, wanted_ms: f64) -> f64 {
     const MOST: f64 = 8.0;
     let (mut low, mut high) = (0.0, MOST);
     for _ in 0..12 {
         let middle = 0.5 * (low + high);
         let without = recorded.without_profiler(&scaled(cost, middle, middle.min(1.0)));
-        let ms = mean_ms(&bounds.with_times_of(&without));
+        let ms = mean_ms(&without, shape);
         if ms.is_some_and(|ms| ms > wanted_ms) { low = middle } else { high = middle }
     }
     0.5 * (low + high)

@@ -3,6 +3,7 @@
 use std::cell::LazyCell;
 use std::ops::Deref;
 
+use busbound_cause::parallel::{Pending, beside, join};
 use busbound_machine::{LinkFacts, LinkSource, Machine};
 use busbound_trace::{Environment, Trace};
 use serde::Serialize;
@@ -42,7 +43,6 @@ use crate::findings::{self, Finding, Prize, Severity};
 use crate::limits::{self, Limitation};
 use crate::misfits::{Misfit, misfits};
 use crate::options::Options;
-use crate::parallel::join;
 use crate::steps::basis::Basis;
 use crate::steps::steady::{LeftOut, steady};
 use crate::steps::window::{OutlierStep, StepTimes};
@@ -201,14 +201,25 @@ pub(crate) fn diagnose_and<T>(
     options: &Options,
     more: impl FnOnce(&AnalysisScope<'_, '_>) -> T,
 ) -> (Diagnosis, T) {
-    let (survey, basis) = join(|| survey(trace, source), || Basis::of(trace, options));
-    let rank = survey.rank.as_ref().map(|ranked| ranked.rank);
+    beside(|| survey(trace, source), |survey| diagnose_beside(survey, trace, machine, options, more))
+}
+
+fn diagnose_beside<T>(
+    survey: Pending<'_, Survey>,
+    trace: &Trace,
+    machine: &Machine,
+    options: &Options,
+    more: impl FnOnce(&AnalysisScope<'_, '_>) -> T,
+) -> (Diagnosis, T) {
+    let basis = Basis::of(trace, options);
     let (part, left_out) = steady(&basis, options);
     let left_out = &left_out;
+    let rank = |diagnosis: &Diagnosis| diagnosis.rank.as_ref().map(|ranked| ranked.rank);
     let Some(part) = part else {
         let facts = &Facts::on(basis, machine, options);
-        let mut diagnosis = answer(facts, survey, options, left_out);
+        let mut diagnosis = answer(facts, survey.wait(), options, left_out);
         diagnosis.phases = phases(&left_out.phases, trace, &facts.host, link_gbps(&diagnosis));
+        let rank = rank(&diagnosis);
         let launches = &mut diagnosis.launches;
         launches.compiled =
             std::mem::take(&mut launches.compiled).with_log(options.compile_log.as_ref(), rank);
@@ -217,11 +228,11 @@ pub(crate) fn diagnose_and<T>(
         return (diagnosis, more);
     };
     let facts = &Facts::on(basis.of_part(&part, options, &left_out.steady), machine, options);
-    let mut diagnosis = answer(facts, survey, options, left_out);
+    let mut diagnosis = answer(facts, survey.wait(), options, left_out);
     diagnosis.phases = phases(&left_out.phases, trace, &basis.host, link_gbps(&diagnosis));
     // Compilation mostly happens in steps that the figures leave out.
     diagnosis.launches.compiled =
-        compiled::compiled(trace, &basis.host).with_log(options.compile_log.as_ref(), rank);
+        compiled::compiled(trace, &basis.host).with_log(options.compile_log.as_ref(), rank(&diagnosis));
     // Only callers that show the whole trace need all of its facts.
     let whole = &LazyCell::new(|| Facts::on(basis, machine, options));
     let more = more(&AnalysisScope { whole, facts, is_part: true, left_out, diagnosis: &diagnosis });
@@ -327,12 +338,16 @@ fn judge(facts: &Facts<'_>, survey: &Survey, options: &Options) -> Judgment {
         true => join(|| facts.replay(), || Asked::of(facts)).1,
         false => None,
     };
-    let verdict = match &incomplete {
+    let verdict = || match &incomplete {
         Some(why) => Verdict::inconclusive(why, has_gpu),
         None if has_gpu => verdict::verdict(facts, asked.as_ref()),
         None => cpu_only::verdict(facts, survey, &cpu_copies),
     };
-    let mut findings = if has_gpu { findings::findings(facts, asked.as_ref()) } else { Vec::new() };
+    let bounds = || asked.as_ref().map_or_else(Vec::new, |asked| resource_bounds(facts, asked));
+    let ((verdict, bounds), mut findings) = join(
+        || (verdict(), bounds()),
+        || if has_gpu { findings::findings(facts, asked.as_ref()) } else { Vec::new() },
+    );
     if verdict.bound != Bound::Compute {
         findings.retain(|finding| !finding.id.is_about_kernels());
     }
@@ -347,7 +362,6 @@ fn judge(facts: &Facts<'_>, survey: &Survey, options: &Options) -> Judgment {
     }
     // Promise nothing for a run with much missing.
     let prize = if incomplete.is_none() { findings::prize(facts, &findings) } else { None };
-    let bounds = asked.map_or_else(Vec::new, |asked| resource_bounds(facts, &asked));
     Judgment { verdict, bounds, prize, findings, cpu_copies, is_incomplete: incomplete.is_some() }
 }
 

@@ -1,6 +1,7 @@
 //! How long would this run take with a change? Replays the steady steps of a trace with changes.
 
 use busbound_cause::Model;
+use busbound_cause::parallel::join;
 use busbound_machine::Machine;
 use busbound_trace::{Direction, Timestamp, Trace};
 use busbound_whatif::replay::{
@@ -21,7 +22,6 @@ use crate::answers::survey::{Source, survey};
 use crate::limits::part_of_long_trace;
 use crate::misfits::{Misfit, misfits};
 use crate::options::Options;
-use crate::parallel::join;
 use crate::steps::basis::Basis;
 use crate::steps::steady::{LeftOut, steady};
 use crate::unit::Unit;

@@ -88,12 +88,12 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
     // another cause.
     // The host could have run ahead: whatever it did then is not hidden because of the sync.
     let exposed = [GapCause::Synchronization, GapCause::Launch, GapCause::Host];
-    let idle = idle_around_ms(&facts.gaps, &exposed, &facts.syncs.avoidable_times);
     let waits = Waits::of(facts);
     let (count, waited) = (waits.count(), waits.host_ms());
     if count == 0 {
         return None;
     }
+    let idle = idle_around_ms(&facts.gaps, &exposed, &facts.syncs.avoidable_times);
     // Streams that are serialized only by these waits could overlap. Copies gain most of that time; kernels that fill
     // the GPU gain nothing.
     let between = facts.serialized_streams().map_or(0.0, |_| facts.time.exposed_bus_copy_ms);

@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
+use busbound_cause::parallel::join;
 use busbound_cause::{CollectiveNames, Host};
 use busbound_trace::Trace;
 
 use crate::options::Options;
-use crate::parallel::join;
 use crate::steps::window::Window;
 
 /// The steps of a trace, and what they were found with.

@@ -11,6 +11,7 @@ mod models;
 mod power;
 mod range_from;
 
+use busbound_cause::parallel::join;
 use busbound_cause::{Model, Sharing, Simulated, WorkId, simulate};
 use busbound_machine::LinkFacts;
 use busbound_trace::EventId;
@@ -112,15 +113,15 @@ impl Replay {
             return None;
         }
         let sharing = usual_sharing(link);
-        let recorded = simulate(graph, &sharing);
+        let without = || (!models.is_recorded()).then(|| simulate(models.expected(), &sharing));
+        let (without, recorded) = join(without, || simulate(graph, &sharing));
         let power = Power::of(link);
         // A graph that does not reproduce the trace cannot predict the effect of a change.
         let error = recorded.end as f64 / graph.end as f64 - 1.0;
         if !recorded.complete || error.abs() >= MOST_ERROR {
             return None;
         }
-        let unchanged =
-            if models.is_recorded() { recorded.clone() } else { simulate(models.expected(), &sharing) };
+        let unchanged = without.unwrap_or_else(|| recorded.clone());
         // The replay error is in all times.
         let scale = 1e-6 / (1.0 + error);
         let least_ms = scale * kernels_of_busiest_stream(models.expected());

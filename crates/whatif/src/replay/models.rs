@@ -29,14 +29,14 @@ pub(super) enum RecordingIs {
 
 impl Models {
     /// Recording cost nothing, or its cost is not known.
-    pub fn recorded(recorded: Model) -> Self {
-        Self { recorded: Arc::new(recorded), without: None }
+    pub fn recorded(recorded: impl Into<Arc<Model>>) -> Self {
+        Self { recorded: recorded.into(), without: None }
     }
 
     /// `fast` is without the most that recording may have cost, `slow` without the least.
-    pub fn unprofiled(recorded: Model, expected: Model, fast: Model, slow: Model) -> Self {
+    pub fn unprofiled(recorded: impl Into<Arc<Model>>, expected: Model, fast: Model, slow: Model) -> Self {
         let without = Without { expected, fast, slow };
-        Self { recorded: Arc::new(recorded), without: Some(Arc::new(without)) }
+        Self { recorded: recorded.into(), without: Some(Arc::new(without)) }
     }
 
     pub fn as_recorded(&self) -> &Model {

@@ -1,5 +1,6 @@
 //! What would the run take with its findings fixed, one after another?
 
+use busbound_trace::Direction;
 use busbound_whatif::replay::{Change, Predicted, Prefetch, Replay};
 use serde::Serialize;
 
@@ -100,7 +101,8 @@ pub(crate) fn prize(facts: &Facts<'_>, findings: &[Finding]) -> Option<Prize> {
     for (finding, changes) in &fixes {
         search.try_fix(finding.id, changes, finding.predicted, WORTH_A_FIX);
     }
-    if !search.changes.is_empty() {
+    let has_copies = facts.groups.iter().any(|group| group.direction == Direction::HostToDevice);
+    if has_copies && !search.changes.is_empty() {
         // Copies that are fast may still wait for compute, and only then is that the next thing to change.
         search.try_fix(FindingId::SerializedCopies, &[Prefetch(1).into()], None, WORTH_A_FOLLOW_UP);
     }
