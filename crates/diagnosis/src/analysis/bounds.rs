@@ -45,12 +45,11 @@ const MUCH_IDLE: f64 = 0.6;
 impl<'f> Asked<'f> {
     /// `None` if the graph does not reproduce the recorded time, or has too few edges.
     pub(crate) fn of(facts: &'f Facts<'_>) -> Option<Self> {
-        let timed = facts.timed()?;
-        let model = timed.models.expected();
+        let model = facts.model()?;
         if model.edges.without_call as f64 > MOST_WITHOUT_CALL * model.work.len() as f64 {
             return None;
         }
-        let bounds = Bounds::shaped(Arc::clone(&timed.shape), model);
+        let bounds = Bounds::shaped(Arc::clone(facts.shape()?), model);
         let recorded = bounds.recorded()?;
         let step_ms = facts.own_step_ms();
         let error = recorded / 1e6 / (step_ms * facts.replayed_share()) - 1.0;

@@ -224,12 +224,17 @@ impl<'a> Facts<'a> {
     }
 
     /// The graph of the steady steps, with and without the cost of recording; `None` without GPU work.
-    pub(crate) fn timed(&self) -> Option<&Timed> {
+    fn timed(&self) -> Option<&Timed> {
         let timed = || {
             let (shape, recorded) = self.recorded.as_ref()?;
             Some(self.recording.models(recorded, shape, self.step_ms()))
         };
         self.timed.get_or_init(timed).as_ref()
+    }
+
+    /// What all graphs of the steady steps have in common; `None` without GPU work.
+    pub(crate) fn shape(&self) -> Option<&Arc<Shape>> {
+        self.recorded.as_ref().map(|(shape, _)| shape)
     }
 
     /// The graph of the steady steps as recorded.

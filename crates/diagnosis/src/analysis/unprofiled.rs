@@ -64,8 +64,6 @@ pub(crate) struct Timed {
     pub(crate) models: Models,
     /// `None` if it hardly differs, or is not known.
     pub(crate) unprofiled: Option<Unprofiled>,
-    /// What the graphs have in common.
-    pub(crate) shape: Arc<Shape>,
 }
 
 impl Recording {
@@ -81,11 +79,7 @@ impl Recording {
 
     /// The steps with and without the cost of recording them. `step_ms` is the recorded step.
     pub(crate) fn models(&self, recorded: &Arc<Model>, shape: &Arc<Shape>, step_ms: f64) -> Timed {
-        let as_recorded = || Timed {
-            models: Models::recorded(Arc::clone(recorded)),
-            unprofiled: None,
-            shape: Arc::clone(shape),
-        };
+        let as_recorded = || Timed { models: Models::recorded(Arc::clone(recorded)), unprofiled: None };
         let Some(cost) = self.cost else { return as_recorded() };
         let Some(now) = mean_ms(recorded, shape).filter(|now| *now > 0.0) else { return as_recorded() };
         let factor = self.known.map_or(1.0, |(ms, _)| fitting(shape, recorded, &cost, now * ms / step_ms));
@@ -111,7 +105,6 @@ impl Recording {
         Timed {
             models: Models::unprofiled(Arc::clone(recorded), expected, fast, slow),
             unprofiled: differs.then_some(unprofiled),
-            shape: Arc::clone(shape),
         }
     }
 }
