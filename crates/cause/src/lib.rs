@@ -11,6 +11,7 @@ pub mod collective;
 mod few;
 mod graph;
 mod graph_launches;
+mod grouped;
 pub mod host;
 mod host_memory;
 pub mod idle;
@@ -42,7 +43,7 @@ pub use model::{EdgeCounts, FreshPages, HostCall, JoinedRank, Model, RecordingCo
 pub use races::{Race, Side, races};
 pub use records::{ClockFault, Counted, Records};
 pub use sharing::Sharing;
-pub use simulate::{Simulated, simulate};
+pub use simulate::{Prepared, Simulated, simulate};
 
 /// Nanoseconds.
 pub type Time = i64;

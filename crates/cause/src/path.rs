@@ -393,18 +393,11 @@ impl<'f, 'a> Walk<'f, 'a> {
                 HostUse::Input => PathClass::Input,
                 _ => PathClass::Host,
             };
-            if self.is_call(used.event) {
+            if used.is_issuing {
                 goal = used.event;
             }
             self.cover_host_segment(class, used.interval.start.as_nanos(), goal, thread);
         }
-    }
-
-    fn is_call(&self, event: Option<EventId>) -> bool {
-        event.is_some_and(|event| {
-            let kind = self.host.call_kind(&self.host.trace().event(event));
-            matches!(kind, Call::Launch | Call::Memset | Call::Copy)
-        })
     }
 
     /// Adds host time, or extends the previous segment if it is of the same kind.

@@ -41,8 +41,9 @@ struct Shared {
 #[derive(Debug, Clone, Default)]
 struct Device {
     lanes: [Shared; LANES],
-    /// How much runs in each.
+    /// How much runs in each, and in all of them.
     running: [usize; LANES],
+    all: usize,
     /// When the clocks were read last.
     read: Time,
 }
@@ -73,11 +74,8 @@ impl Running {
         let scale = if lane == Lane::Heavy { sharing.heavy } else { 1.0 };
         self.heavy += usize::from(lane == Lane::Heavy);
         self.kernels += usize::from(kind.is_kernel());
-        self.devices[device].read_clocks(now);
-        self.devices[device].running[lane as usize] += 1;
-        let shared = &mut self.devices[device].lanes[lane as usize];
-        shared.work.push(Reverse(Finish(shared.clock + (alone * scale).max(0.0), work)));
-        self.changed(device);
+        let end = self.devices[device].start(now, lane, work, (alone * scale).max(0.0), &sharing);
+        self.ends.set(device, end);
     }
 
     /// Ends the work that [`next_end`](Self::next_end) named.
@@ -85,14 +83,8 @@ impl Running {
         let lane = Lane::of(kind);
         self.heavy -= usize::from(lane == Lane::Heavy);
         self.kernels -= usize::from(kind.is_kernel());
-        self.devices[device].read_clocks(now);
-        self.devices[device].running[lane as usize] -= 1;
-        let shared = &mut self.devices[device].lanes[lane as usize];
-        shared.work.pop();
-        if shared.work.is_empty() {
-            shared.clock = 0.0;
-        }
-        self.changed(device);
+        let end = self.devices[device].finish(now, lane, &self.sharing);
+        self.ends.set(device, end);
     }
 
     /// The running work that ends first, and when.
@@ -108,12 +100,6 @@ impl Running {
     /// Whether any kernel runs.
     pub(crate) fn has_kernels(&self) -> bool {
         self.kernels > 0
-    }
-
-    fn changed(&mut self, id: usize) {
-        let device = &mut self.devices[id];
-        device.share(&self.sharing);
-        self.ends.set(id, device.first_end());
     }
 }
 
@@ -147,6 +133,49 @@ impl Ends {
 }
 
 impl Device {
+    /// When the first work ends from now on. Most work runs alone, at the rate 1: then there is nothing to share.
+    fn start(
+        &mut self,
+        now: Time,
+        lane: Lane,
+        work: WorkId,
+        alone: f64,
+        sharing: &Sharing,
+    ) -> Option<(Time, WorkId)> {
+        if self.all > 0 {
+            self.read_clocks(now);
+        }
+        self.read = now;
+        self.all += 1;
+        self.running[lane as usize] += 1;
+        let shared = &mut self.lanes[lane as usize];
+        shared.work.push(Reverse(Finish(shared.clock + alone, work)));
+        if self.all == 1 {
+            shared.rate = 1.0;
+            return Some((now + nanos_left(alone), work));
+        }
+        self.share(sharing);
+        self.first_end()
+    }
+
+    fn finish(&mut self, now: Time, lane: Lane, sharing: &Sharing) -> Option<(Time, WorkId)> {
+        self.all -= 1;
+        if self.all > 0 {
+            self.read_clocks(now);
+        }
+        self.running[lane as usize] -= 1;
+        let shared = &mut self.lanes[lane as usize];
+        shared.work.pop();
+        if shared.work.is_empty() {
+            shared.clock = 0.0;
+        }
+        if self.all == 0 {
+            return None;
+        }
+        self.share(sharing);
+        self.first_end()
+    }
+
     fn read_clocks(&mut self, now: Time) {
         let passed = (now - self.read) as f64;
         for (shared, running) in self.lanes.iter_mut().zip(&self.running) {
@@ -172,12 +201,16 @@ impl Device {
             let Some(Reverse(Finish(finish, work))) = shared.work.peek() else { continue };
             let alone = finish - shared.clock;
             // Dividing takes longer than all the rest.
-            let left = if shared.rate == 1.0 { alone } else { alone / shared.rate } - ROUNDING;
-            let end = (self.read + left.max(0.0).ceil() as Time, *work);
+            let left = if shared.rate == 1.0 { alone } else { alone / shared.rate };
+            let end = (self.read + nanos_left(left), *work);
             first = Some(first.map_or(end, |first| first.min(end)));
         }
         first
     }
+}
+
+fn nanos_left(left: f64) -> Time {
+    (left - ROUNDING).max(0.0).ceil() as Time
 }
 
 #[cfg(test)]

@@ -5,9 +5,10 @@ use std::collections::BinaryHeap;
 
 use crate::Time;
 use crate::few::Few;
-use crate::graph::{CallId, HostAction, WorkId};
+use crate::graph::{CallId, HostAction, NodeId, WorkId};
+use crate::grouped::Grouped;
 use crate::issued::Issued;
-use crate::model::{Model, mean_step};
+use crate::model::{Model, Work, mean_step};
 use crate::running::Running;
 use crate::sharing::Sharing;
 
@@ -29,8 +30,8 @@ pub struct Simulated {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum SimEvent {
-    CallStart(CallId),
-    WorkStart(WorkId),
+    CallStart(NodeId),
+    WorkStart(NodeId),
 }
 
 /// What a call or device work still waits for.
@@ -47,28 +48,113 @@ impl Simulated {
     }
 }
 
-pub fn simulate(graph: &Model, sharing: &Sharing) -> Simulated {
-    Simulation::new(graph, sharing).run()
+pub fn simulate(model: &Model, sharing: &Sharing) -> Simulated {
+    Prepared::of(model).simulate(sharing)
 }
 
-struct Simulation<'g> {
-    graph: &'g Model,
-    heap: BinaryHeap<Reverse<(Time, u64, SimEvent)>>,
-    order: u64,
+/// What waits for what in a model: the same in every simulation of it.
+#[derive(Debug)]
+pub struct Prepared<'m> {
+    model: &'m Model,
+    work: Vec<Pending>,
+    calls: Vec<Pending>,
+    /// Per work: the next one on its stream.
+    next_work: Vec<Option<NodeId>>,
+    /// Per call: the next one on its thread.
+    next_call: Vec<Option<NodeId>>,
+    /// Per work: the work on other streams that waits for it, and the delay.
+    dependents: Grouped<(WorkId, Time)>,
+    /// Per call: the calls on other threads that wait for it, and the delay.
+    following: Grouped<(CallId, Time)>,
+    /// Per work: the calls that may start only after it.
+    released: Grouped<CallId>,
+}
+
+impl<'m> Prepared<'m> {
+    pub fn of(model: &'m Model) -> Self {
+        let waits_for_call = |work: &Work| Pending { left: u32::from(work.call.is_some()), ready: 0 };
+        let mut prepared = Self {
+            model,
+            work: model.work.iter().map(waits_for_call).collect(),
+            calls: vec![Pending { left: 0, ready: 0 }; model.calls.len()],
+            next_work: vec![None; model.work.len()],
+            next_call: vec![None; model.calls.len()],
+            dependents: Grouped::default(),
+            following: Grouped::default(),
+            released: Grouped::default(),
+        };
+        prepared.link_work();
+        prepared.link_calls();
+        prepared
+    }
+
+    fn link_work(&mut self) {
+        let model = self.model;
+        for stream in &model.streams {
+            let mut kept = stream.iter().copied().filter(|id| !model.work[*id].dropped);
+            let Some(mut before) = kept.next() else { continue };
+            for id in kept {
+                self.next_work[before] = Some(NodeId::of(id));
+                self.work[id].left += 1;
+                before = id;
+            }
+        }
+        let mut dependents = Vec::new();
+        for (id, work) in model.work.iter().enumerate().filter(|(_, work)| !work.dropped) {
+            for (awaited, between) in work.waits.iter().filter(|(awaited, _)| !model.work[*awaited].dropped) {
+                dependents.push((*awaited as u32, (id, *between)));
+                self.work[id].left += 1;
+            }
+        }
+        self.dependents = Grouped::of(model.work.len(), &dependents);
+    }
+
+    fn link_calls(&mut self) {
+        let model = self.model;
+        let (mut following, mut released) = (Vec::new(), Vec::new());
+        for thread in &model.threads {
+            if let Some(&first) = thread.first() {
+                self.calls[first].ready = model.calls[first].gap();
+            }
+            for pair in thread.windows(2) {
+                self.next_call[pair[0]] = Some(NodeId::of(pair[1]));
+                self.calls[pair[1]].left += 1;
+            }
+            for &id in thread {
+                let call = &model.calls[id];
+                if let Some(work) = call.after_work.filter(|work| !model.work[*work].dropped) {
+                    released.push((work as u32, id));
+                    self.calls[id].left += 1;
+                }
+                if let Some((other, between)) = call.after {
+                    following.push((other as u32, (id, between)));
+                    self.calls[id].left += 1;
+                }
+            }
+        }
+        self.following = Grouped::of(model.calls.len(), &following);
+        self.released = Grouped::of(model.work.len(), &released);
+    }
+
+    pub fn simulate(&self, sharing: &Sharing) -> Simulated {
+        Simulation::new(self, sharing).run()
+    }
+}
+
+/// One simulation while it runs.
+struct Simulation<'p> {
+    graph: &'p Model,
+    prepared: &'p Prepared<'p>,
+    heap: BinaryHeap<Reverse<(Time, u32, SimEvent)>>,
+    order: u32,
     work: Vec<Pending>,
     step_ends: Vec<Time>,
     times: Vec<(Time, Time)>,
     done: Vec<bool>,
     ended_calls: Vec<bool>,
-    /// Per work: the work that waits for it, and the delay.
-    dependents: Vec<Few<(WorkId, Time)>>,
     calls: Vec<Pending>,
-    /// Per call: the calls that follow it, and the delay.
-    following: Vec<Few<(CallId, Time)>>,
-    /// Per work: the calls that may start only after it.
-    released: Vec<Few<CallId>>,
     /// Per work: the calls that wait for it.
-    waiting_calls: Vec<Few<CallId>>,
+    waiting_calls: Vec<Few<NodeId>>,
     /// Per waiting call: how many kernels and copies it still waits for.
     awaited_left: Vec<u32>,
     issued: Issued,
@@ -79,49 +165,9 @@ struct Simulation<'g> {
     kernels: Time,
 }
 
-impl<'g> Simulation<'g> {
-    fn new(graph: &'g Model, sharing: &Sharing) -> Self {
-        let mut pending_work: Vec<Pending> = graph
-            .work
-            .iter()
-            .map(|work| Pending { left: u32::from(work.call.is_some()), ready: 0 })
-            .collect();
-        let mut dependents = vec![Few::default(); graph.work.len()];
-        for stream in &graph.streams {
-            let kept: Vec<WorkId> = stream.iter().copied().filter(|id| !graph.work[*id].dropped).collect();
-            for pair in kept.windows(2) {
-                dependents[pair[0]].push((pair[1], graph.work[pair[1]].after_work));
-                pending_work[pair[1]].left += 1;
-            }
-        }
-        for (id, work) in graph.work.iter().enumerate().filter(|(_, work)| !work.dropped) {
-            for (awaited, between) in work.waits.iter().filter(|(awaited, _)| !graph.work[*awaited].dropped) {
-                dependents[*awaited].push((id, *between));
-                pending_work[id].left += 1;
-            }
-        }
-        let mut pending_calls = vec![Pending { left: 0, ready: 0 }; graph.calls.len()];
-        let mut following = vec![Few::default(); graph.calls.len()];
-        let mut released: Vec<Few<CallId>> = vec![Few::default(); graph.work.len()];
-        for thread in &graph.threads {
-            for (i, &call) in thread.iter().enumerate() {
-                match i.checked_sub(1).map(|before| thread[before]) {
-                    Some(before) => {
-                        following[before].push((call, graph.calls[call].gap()));
-                        pending_calls[call].left += 1;
-                    }
-                    None => pending_calls[call].ready = graph.calls[call].gap(),
-                }
-                if let Some(work) = graph.calls[call].after_work.filter(|work| !graph.work[*work].dropped) {
-                    released[work].push(call);
-                    pending_calls[call].left += 1;
-                }
-                if let Some((other, between)) = graph.calls[call].after {
-                    following[other].push((call, between));
-                    pending_calls[call].left += 1;
-                }
-            }
-        }
+impl<'p> Simulation<'p> {
+    fn new(prepared: &'p Prepared<'p>, sharing: &Sharing) -> Self {
+        let graph = prepared.model;
         let issued = Issued::new(graph);
         Self {
             heap: BinaryHeap::new(),
@@ -130,9 +176,6 @@ impl<'g> Simulation<'g> {
             times: vec![(0, 0); graph.work.len()],
             done: graph.work.iter().map(|work| work.dropped).collect(),
             ended_calls: vec![false; graph.calls.len()],
-            dependents,
-            following,
-            released,
             waiting_calls: vec![Few::default(); graph.work.len()],
             awaited_left: vec![0; graph.calls.len()],
             running: Running::new(issued.devices(), *sharing),
@@ -141,9 +184,10 @@ impl<'g> Simulation<'g> {
             end: 0,
             heavy: 0,
             kernels: 0,
-            work: pending_work,
-            calls: pending_calls,
+            work: prepared.work.clone(),
+            calls: prepared.calls.clone(),
             graph,
+            prepared,
         }
     }
 
@@ -158,13 +202,13 @@ impl<'g> Simulation<'g> {
         first.sort_unstable();
         for call in first {
             if self.calls[call].left == 0 {
-                self.at(self.calls[call].ready, SimEvent::CallStart(call));
+                self.at(self.calls[call].ready, SimEvent::CallStart(NodeId::of(call)));
             }
         }
         for work in 0..self.work.len() {
             if self.work[work].left == 0 && !self.graph.work[work].dropped {
                 let start = self.graph.work[work].after_call;
-                self.at(start, SimEvent::WorkStart(work));
+                self.at(start, SimEvent::WorkStart(NodeId::of(work)));
             }
         }
         loop {
@@ -217,8 +261,8 @@ impl<'g> Simulation<'g> {
 
     fn handle(&mut self, event: SimEvent) {
         match event {
-            SimEvent::CallStart(call) => self.start_call(call),
-            SimEvent::WorkStart(work) => self.start_work(work),
+            SimEvent::CallStart(call) => self.start_call(call.get()),
+            SimEvent::WorkStart(work) => self.start_work(work.get()),
         }
     }
 
@@ -227,8 +271,9 @@ impl<'g> Simulation<'g> {
         let at = at.max(self.now);
         self.ended_calls[call] = true;
         self.ended(self.graph.calls[call].step, at);
-        for i in 0..self.following[call].len() {
-            let (next, between) = self.following[call][i];
+        let prepared = self.prepared;
+        let next = prepared.next_call[call].map(|next| (next.get(), self.graph.calls[next.get()].gap()));
+        for (next, between) in next.into_iter().chain(prepared.following[call].iter().copied()) {
             self.call_ready(next, at + between);
         }
     }
@@ -263,7 +308,7 @@ impl<'g> Simulation<'g> {
         }
         self.awaited_left[call] = open.len() as u32;
         for work in open {
-            self.waiting_calls[work].push(call);
+            self.waiting_calls[work].push(NodeId::of(call));
         }
     }
 
@@ -282,7 +327,8 @@ impl<'g> Simulation<'g> {
         pending.ready = pending.ready.max(at);
         pending.left -= 1;
         if pending.left == 0 {
-            self.at(self.calls[call].ready, SimEvent::CallStart(call));
+            let start = pending.ready;
+            self.at(start, SimEvent::CallStart(NodeId::of(call)));
         }
     }
 
@@ -293,7 +339,7 @@ impl<'g> Simulation<'g> {
         pending.left -= 1;
         if pending.left == 0 {
             let start = pending.ready;
-            self.at(start, SimEvent::WorkStart(work));
+            self.at(start, SimEvent::WorkStart(NodeId::of(work)));
         }
     }
 
@@ -309,14 +355,15 @@ impl<'g> Simulation<'g> {
         self.done[work] = true;
         self.times[work].1 = self.now;
         self.ended(ended.step, self.now);
-        for i in 0..self.dependents[work].len() {
-            let (next, between) = self.dependents[work][i];
+        let prepared = self.prepared;
+        let next = prepared.next_work[work].map(|next| (next.get(), self.graph.work[next.get()].after_work));
+        for (next, between) in next.into_iter().chain(prepared.dependents[work].iter().copied()) {
             self.ready(next, self.now + between);
         }
-        for &call in &std::mem::take(&mut self.released[work]) {
+        for &call in &prepared.released[work] {
             self.call_ready(call, self.now + self.graph.calls[call].gap());
         }
-        for &call in &std::mem::take(&mut self.waiting_calls[work]) {
+        for call in std::mem::take(&mut self.waiting_calls[work]).iter().map(|call| call.get()) {
             self.awaited_left[call] -= 1;
             if self.awaited_left[call] == 0 {
                 self.end_call(call, self.now + self.graph.calls[call].cost);

@@ -185,13 +185,13 @@ impl<'m> Bounds<'m> {
     }
 
     fn step(&self, speeds: &Speeds, without_syncs: bool) -> f64 {
-        let (first, times) = (&self.shape.first, &self.times);
+        let (edges, times) = (&self.shape.edges, &self.times);
         // The last one is where everything begins.
         let mut ends: Vec<Time> = vec![0; times.nodes.len() + 1];
         let mut step_ends: Vec<Time> = vec![0; self.model.steps.max(1)];
         for (at, node) in times.nodes.iter().enumerate() {
             let mut start = 0;
-            for edge in &times.edges[first[at] as usize..first[at + 1] as usize] {
+            for edge in &times.edges[edges.range(at)] {
                 let delay = match *edge {
                     EdgeTime::Avoidable { .. } if without_syncs => continue,
                     EdgeTime::One { resource, time, .. } | EdgeTime::Avoidable { resource, time, .. } => {

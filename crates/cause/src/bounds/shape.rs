@@ -4,6 +4,7 @@ use busbound_trace::Direction;
 
 use crate::Time;
 use crate::graph::{CallId, HostAction, NodeId, WorkId, WorkKind};
+use crate::grouped::Grouped;
 use crate::issued::awaited_work;
 use crate::model::{HostCall, Model};
 use crate::thresholds::{READ_AND_WAIT, SMALL_READ};
@@ -13,9 +14,8 @@ use crate::thresholds::{READ_AND_WAIT, SMALL_READ};
 pub struct Shape {
     /// Every node after all of its predecessors.
     pub(super) nodes: Vec<Node>,
-    /// Edges into each node, grouped by node: those of node `i` are `edges[first[i]..first[i + 1]]`.
-    pub(super) first: Vec<u32>,
-    pub(super) edges: Vec<Edge>,
+    /// Edges into each node.
+    pub(super) edges: Grouped<Edge>,
     /// Whether every node has a place in the order: not those of a cycle.
     pub(super) complete: bool,
     /// Per call: whether it is a wait that the program could do without.
@@ -68,8 +68,7 @@ impl Shape {
         let count = 2 * model.calls.len() + model.work.len();
         let order = dependency_order(count, &list);
         if order.len() < count {
-            let (nodes, first, edges) = (Vec::new(), Vec::new(), Vec::new());
-            return Self { nodes, first, edges, complete: false, avoidable };
+            return Self { nodes: Vec::new(), edges: Grouped::default(), complete: false, avoidable };
         }
         let mut place = vec![0u32; count];
         for (at, node) in (0..).zip(&order) {
@@ -81,9 +80,8 @@ impl Shape {
         }
         let begun = nodes.without_edges(&order, &list);
         list.extend(begun);
-        let (first, edges) = grouped(count, &list);
         let nodes = order.iter().map(|node| nodes.node(*node as usize)).collect();
-        Self { nodes, first, edges, complete: true, avoidable }
+        Self { nodes, edges: Grouped::of(count, &list), complete: true, avoidable }
     }
 }
 
@@ -127,24 +125,6 @@ impl Nodes {
         let all = (0..).zip(order).zip(has_edges).filter(|(_, has)| !has);
         all.map(|((at, node), _)| (at, Edge { from, delay: delay(*node) })).collect()
     }
-}
-
-/// Items by their node, and where those of each node begin: those of node `i` are `items[first[i]..first[i + 1]]`.
-fn grouped<T: Copy>(nodes: usize, list: &[(u32, T)]) -> (Vec<u32>, Vec<T>) {
-    let mut first = vec![0u32; nodes + 1];
-    for (node, _) in list {
-        first[*node as usize + 1] += 1;
-    }
-    for i in 0..nodes {
-        first[i + 1] += first[i];
-    }
-    let (mut fill, mut places) = (first.clone(), vec![0; list.len()]);
-    for (place, (node, _)) in list.iter().enumerate() {
-        let free = &mut fill[*node as usize];
-        places[*free as usize] = place;
-        *free += 1;
-    }
-    (first, places.into_iter().map(|place| list[place].1).collect())
 }
 
 fn add_call_edges(model: &Model, nodes: Nodes, awaited: &[Vec<WorkId>], list: &mut Vec<(u32, Edge)>) {
@@ -209,7 +189,7 @@ pub fn avoidable_waits(model: &Model) -> Vec<bool> {
 /// Every node after all of its predecessors; shorter than the number of nodes if there is a cycle.
 fn dependency_order(nodes: usize, list: &[(u32, Edge)]) -> Vec<u32> {
     let followers: Vec<(u32, u32)> = list.iter().map(|(to, edge)| (edge.from, *to)).collect();
-    let (first, next) = grouped(nodes, &followers);
+    let next = Grouped::of(nodes, &followers);
     let mut left = vec![0u32; nodes];
     for (to, _) in list {
         left[*to as usize] += 1;
@@ -218,7 +198,7 @@ fn dependency_order(nodes: usize, list: &[(u32, Edge)]) -> Vec<u32> {
     let mut at = 0;
     while let Some(&node) = order.get(at) {
         at += 1;
-        for &follower in &next[first[node as usize] as usize..first[node as usize + 1] as usize] {
+        for &follower in &next[node as usize] {
             left[follower as usize] -= 1;
             if left[follower as usize] == 0 {
                 order.push(follower);

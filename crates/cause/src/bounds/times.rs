@@ -76,8 +76,9 @@ pub(super) struct Times {
 impl Times {
     pub(super) fn of(model: &Model, shape: &Shape) -> Self {
         let nodes = shape.nodes.iter().map(|node| node_time(model, *node)).collect();
-        let mut times = Self { nodes, edges: Vec::with_capacity(shape.edges.len()), several: Vec::new() };
-        for edge in &shape.edges {
+        let edges = shape.edges.items();
+        let mut times = Self { nodes, edges: Vec::with_capacity(edges.len()), several: Vec::new() };
+        for edge in edges {
             let timed = times.edge_time(model, &shape.avoidable, *edge);
             times.edges.push(timed);
         }

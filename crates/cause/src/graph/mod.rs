@@ -36,7 +36,7 @@ pub type CallId = usize;
 
 /// The id of work or of a call, as nodes keep it: in a quarter of the memory of an optional `usize`. A trace has at most as many
 /// events as fit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NodeId(NonZeroU32);
 
 impl NodeId {

@@ -5,7 +5,7 @@ use busbound_trace::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{Host, HostActivity, HostSegment};
+use super::{Host, HostActivity, HostSegment, ThreadTimes};
 use crate::thresholds::{HOST_STRETCH, OPERATOR_SEARCH_DEPTH, THREAD_IDLE};
 
 /// What a stretch of host time is spent on.
@@ -70,10 +70,14 @@ pub struct UsedTime {
     pub what: HostUse,
     /// The innermost event around it; `None` if nothing is recorded.
     pub event: Option<EventId>,
+    /// Whether that is a call that launches or copies.
+    pub is_issuing: bool,
 }
 
 /// What a thread spends a window on, found segment by segment.
 struct Uses<'h> {
+    thread: TrackId,
+    times: Option<&'h ThreadTimes>,
     /// In order; neighbors of one use and event are one piece.
     pieces: Vec<UsedTime>,
     /// Long stretches without launches, and the time of optimizers, from the current segment on.
@@ -82,13 +86,16 @@ struct Uses<'h> {
 }
 
 impl Uses<'_> {
-    fn add(&mut self, interval: Interval, what: HostUse, event: Option<EventId>) {
+    fn add(&mut self, interval: Interval, what: HostUse, segment: HostSegment) {
         if interval.length().get() <= 0 {
             return;
         }
+        let event = segment.event;
+        let is_issuing =
+            matches!(segment.activity, HostActivity::Call(Call::Launch | Call::Memset | Call::Copy));
         match self.pieces.last_mut().filter(|last| last.what == what && last.event == event) {
             Some(last) => last.interval = last.interval.hull(interval),
-            None => self.pieces.push(UsedTime { interval, what, event }),
+            None => self.pieces.push(UsedTime { interval, what, event, is_issuing }),
         }
     }
 }
@@ -143,16 +150,18 @@ impl Host<'_> {
     /// What a thread spent a window on. Short host work between two launches counts as launching.
     pub fn uses(&self, thread: TrackId, window: Interval) -> Vec<UsedTime> {
         if self.is_launching(thread, window) {
-            return vec![UsedTime { interval: window, what: HostUse::Launching, event: None }];
+            let (what, event, is_issuing) = (HostUse::Launching, None, false);
+            return vec![UsedTime { interval: window, what, event, is_issuing }];
         }
         let nothing = IntervalSet::default();
-        let (long, optimizer) = match self.thread(thread) {
+        let times = self.thread(thread);
+        let (long, optimizer) = match times {
             Some(times) => (&times.without_calls, &times.optimizer),
             None => (&nothing, &nothing),
         };
         let (long, optimizer) = (long.cursor(window.start), optimizer.cursor(window.start));
-        let mut all = Uses { pieces: Vec::new(), long, optimizer };
-        self.each_segment(thread, window, |segment| self.add_use(thread, segment, &mut all));
+        let mut all = Uses { thread, times, pieces: Vec::new(), long, optimizer };
+        self.each_segment(thread, window, |segment| self.add_use(segment, &mut all));
         all.pieces
     }
 
@@ -187,36 +196,36 @@ impl Host<'_> {
         (1..HOST_STRETCH).contains(&length) && times.not_launching.length_within(window).get() == 0
     }
 
-    fn add_use(&self, thread: TrackId, segment: HostSegment, all: &mut Uses<'_>) {
+    fn add_use(&self, segment: HostSegment, all: &mut Uses<'_>) {
         let interval = segment.interval;
         let what = match segment.activity {
             HostActivity::Call(Call::Launch | Call::Memset) => Some(HostUse::Launching),
             HostActivity::Call(Call::Copy) => Some(HostUse::CopyCall),
             HostActivity::Call(Call::Synchronize) => Some(HostUse::Synchronizing),
             HostActivity::Input => Some(HostUse::Input),
-            _ if self.thread(thread).is_none() => Some(HostUse::Python),
-            HostActivity::Unrecorded if self.is_waiting(thread, interval) => Some(HostUse::Waiting),
+            _ if all.times.is_none() => Some(HostUse::Python),
+            HostActivity::Unrecorded if self.is_waiting(all.thread, interval) => Some(HostUse::Waiting),
             _ => None,
         };
         if let Some(what) = what {
-            return all.add(interval, what, segment.event);
+            return all.add(interval, what, segment);
         }
         let long = all.long.length_within(interval);
         if long.get() == 0 {
-            return all.add(interval, HostUse::Launching, segment.event);
+            return all.add(interval, HostUse::Launching, segment);
         }
         let what = self.long_use(segment, all.optimizer.length_within(interval).get() > 0);
         if long == interval.length() {
-            return all.add(interval, what, segment.event);
+            return all.add(interval, what, segment);
         }
         // The rest of the segment is host work between launches.
         let mut at = interval.start;
         for long in all.long.clone().within(interval) {
-            all.add(Interval::new(at, long.start), HostUse::Launching, segment.event);
-            all.add(long, what, segment.event);
+            all.add(Interval::new(at, long.start), HostUse::Launching, segment);
+            all.add(long, what, segment);
             at = long.end;
         }
-        all.add(Interval::new(at, interval.end), HostUse::Launching, segment.event);
+        all.add(Interval::new(at, interval.end), HostUse::Launching, segment);
     }
 
     /// Whether a thread with nothing recorded waits for another one.

@@ -31,7 +31,7 @@ pub struct TraceRange {
 }
 
 /// A range of steps, ready to replay. Times are nanoseconds since the start of the first step.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 pub struct Model {
     pub calls: Vec<HostCall>,
     /// Per thread: its calls in order.
@@ -128,6 +128,38 @@ impl HostCall {
 
     pub fn set_gap(&mut self, gap: Time) {
         self.since.set_total(gap);
+    }
+}
+
+impl Clone for Model {
+    fn clone(&self) -> Self {
+        let mut copy = Self::default();
+        copy.clone_from(self);
+        copy
+    }
+
+    /// Uses the memory of the model that is replaced: what-ifs copy models of megabytes again and again.
+    fn clone_from(&mut self, source: &Self) {
+        let Self {
+            calls,
+            threads,
+            work,
+            streams,
+            stream_device,
+            end,
+            steps,
+            whole_steps,
+            edges,
+            copy_call,
+            latency,
+        } = source;
+        self.calls.clone_from(calls);
+        self.threads.clone_from(threads);
+        self.work.clone_from(work);
+        self.streams.clone_from(streams);
+        self.stream_device.clone_from(stream_device);
+        (self.end, self.steps, self.whole_steps) = (*end, *steps, *whole_steps);
+        (self.edges, self.copy_call, self.latency) = (*edges, *copy_call, *latency);
     }
 }
 

@@ -41,6 +41,9 @@ pub(crate) fn reason(trace: &Trace) -> Option<Withheld> {
         );
         return because(LimitationId::Lost, why, "record a few steps without --ring");
     }
+    if lost.without_end.is_empty() && lost.stray.is_empty() {
+        return None;
+    }
     let of = |wanted: fn(EventKind) -> bool| {
         let all = trace.events().filter(|event| wanted(event.kind())).count();
         let sum = |counts: &BTreeMap<EventKind, u64>| -> u64 {

@@ -4,6 +4,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
+use busbound_cause::Model;
+
 use super::assumed::Assumed;
 use super::models::RecordingIs;
 use super::{Change, Ran, Replay};
@@ -19,11 +21,12 @@ impl Replay {
         let ran: [OnceLock<Ran>; N] = std::array::from_fn(|_| OnceLock::new());
         let next = AtomicUsize::new(0);
         let work = || {
+            let mut graph = Model::default();
             loop {
                 let at = next.fetch_add(1, Ordering::Relaxed);
                 let Some(case) = cases.get(at) else { break };
                 if first(case) == at {
-                    ran[at].get_or_init(|| self.run(changes, *case));
+                    ran[at].get_or_init(|| self.run(&mut graph, changes, *case));
                 }
             }
         };
@@ -35,7 +38,7 @@ impl Replay {
             }
             work();
         });
-        cases.map(|case| *ran[first(&case)].get_or_init(|| self.run(changes, case)))
+        cases.map(|case| *ran[first(&case)].get_or_init(|| self.run(&mut Model::default(), changes, case)))
     }
 
     /// Where recording cost nothing, its uncertainty makes no other case.

@@ -120,7 +120,8 @@ impl Job {
 
     /// Milliseconds.
     fn with_changes(&self, rank: usize, changes: &[Change], assumed: Assumed) -> f64 {
-        let changed = self.ranks[rank].replay.edited(changes, assumed).0;
+        let mut changed = Model::default();
+        self.ranks[rank].replay.edit(&mut changed, changes, assumed);
         let models: Vec<&Model> = self
             .ranks
             .iter()

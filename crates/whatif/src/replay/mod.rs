@@ -12,7 +12,7 @@ mod power;
 mod range_from;
 
 use busbound_cause::parallel::join;
-use busbound_cause::{Model, Sharing, Simulated, WorkId, simulate};
+use busbound_cause::{Model, Prepared, Sharing, Simulated, WorkId, simulate};
 use busbound_machine::LinkFacts;
 use busbound_trace::EventId;
 
@@ -222,7 +222,8 @@ impl Replay {
 
     /// The measured and the predicted position of each kernel and copy.
     pub fn timeline(&self, changes: &[Change]) -> Vec<Moved> {
-        let (graph, simulated, _) = self.simulated(changes, Assumed::EXPECTED);
+        let mut graph = Model::default();
+        let (simulated, _) = self.simulated(&mut graph, changes, Assumed::EXPECTED);
         let work = graph.work.iter().zip(&self.models.expected().work).zip(&simulated.work);
         work.map(|((after, before), (start, end))| Moved {
             event: before.event,
@@ -232,8 +233,9 @@ impl Replay {
         .collect()
     }
 
-    fn run(&self, changes: &[Change], assumed: Assumed) -> Ran {
-        let (_, simulated, made) = self.simulated(changes, assumed);
+    /// What a case gives. The model is edited in `graph`, whose memory is used again.
+    fn run(&self, graph: &mut Model, changes: &[Change], assumed: Assumed) -> Ran {
+        let (simulated, made) = self.simulated(graph, changes, assumed);
         // If a change leaves work undone, no prediction is possible.
         if simulated.complete {
             Ran { step_ms: self.ms(simulated.step()), ..made }
@@ -242,32 +244,33 @@ impl Replay {
         }
     }
 
-    /// The graph with these changes, whether they affect anything, and the device memory that they need.
-    fn edited(&self, changes: &[Change], assumed: Assumed) -> (Model, bool, u64) {
-        let mut graph = self.models.of(assumed.recording).clone();
+    /// Lets the graph have these changes. Whether they affect anything, and the device memory that they need.
+    fn edit(&self, graph: &mut Model, changes: &[Change], assumed: Assumed) -> (bool, u64) {
+        graph.clone_from(self.models.of(assumed.recording));
         let mut applied = false;
         let mut extra_bytes = 0;
         for change in changes {
-            let made = changes::apply(&mut graph, change, &self.link, assumed);
+            let made = changes::apply(graph, change, &self.link, assumed);
             applied |= made.changed > 0;
             extra_bytes += made.extra_bytes;
         }
-        (graph, applied, extra_bytes)
+        (applied, extra_bytes)
     }
 
-    fn simulated(&self, changes: &[Change], assumed: Assumed) -> (Model, Simulated, Ran) {
-        let (graph, applied, extra_bytes) = self.edited(changes, assumed);
+    fn simulated(&self, graph: &mut Model, changes: &[Change], assumed: Assumed) -> (Simulated, Ran) {
+        let (applied, extra_bytes) = self.edit(graph, changes, assumed);
         let kernel_with_copy =
             if assumed.power == Effect::Most { worst_kernel_with_copy(&self.link) } else { KERNEL_WITH_COPY };
         let mut sharing = Sharing { duplex: duplex(&self.link), kernel_with_copy, heavy: 1.0 };
         if !applied {
             // Without an effect, what recording cost is still uncertain.
             let is_expected = assumed.recording == RecordingIs::Expected || self.models.is_recorded();
-            let unchanged = if is_expected { self.unchanged.clone() } else { simulate(&graph, &sharing) };
+            let unchanged = if is_expected { self.unchanged.clone() } else { simulate(graph, &sharing) };
             let made = Ran { step_ms: self.ms(unchanged.step()), extra_bytes, applied, power: 1.0 };
-            return (graph, unchanged, made);
+            return (unchanged, made);
         }
-        let mut simulated = simulate(&graph, &sharing);
+        let prepared = Prepared::of(graph);
+        let mut simulated = prepared.simulate(&sharing);
         // A device that is idle less clocks lower, which makes it idle even less. This converges quickly.
         let duty = |of: &Simulated| duty(of, assumed.power);
         let before = duty(&self.unchanged);
@@ -277,10 +280,10 @@ impl Replay {
                 break;
             }
             sharing.heavy = slowdown;
-            simulated = simulate(&graph, &sharing);
+            simulated = prepared.simulate(&sharing);
         }
         let made = Ran { step_ms: self.ms(simulated.step()), extra_bytes, applied, power: sharing.heavy };
-        (graph, simulated, made)
+        (simulated, made)
     }
 }
 

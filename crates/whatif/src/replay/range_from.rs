@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use busbound_cause::Model;
+
 use super::assumed::Assumed;
 use super::{Change, Predicted, Replay};
 
@@ -73,11 +75,12 @@ impl Replay {
     /// The unknown that moves this prediction of the changes most.
     pub fn range_from(&self, changes: &[Change], predicted: &Predicted) -> RangeFrom {
         let own = (predicted.high_ms - predicted.worst_ms) + (predicted.best_ms - predicted.low_ms);
+        let mut graph = Model::default();
         let moved = UNKNOWNS.iter().map(|(unknown, mix)| {
-            let at = |extreme: &Assumed| {
+            let mut at = |extreme: &Assumed| {
                 let mut assumed = Assumed::EXPECTED;
                 mix(&mut assumed, extreme);
-                self.run(changes, assumed).step_ms
+                self.run(&mut graph, changes, assumed).step_ms
             };
             (*unknown, (at(&Assumed::WORST) - at(&Assumed::BEST)).abs())
         });
