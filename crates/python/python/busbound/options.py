@@ -44,6 +44,11 @@ class PlanOptions(TypedDict, total=False):
     """Where weights that require gradients are; ``"auto"`` keeps them on the GPU if others are frozen."""
     smallest_block: int
     """Bytes below which a module is not a block."""
+    optimizer: Callable[[list[Any]], Any] | None
+    """Makes an optimizer of a list of parameters, for training all weights: ``lambda params: torch.optim.AdamW(params, fused=True)``. It
+    is called once for each block."""
+    max_norm: float | None
+    """Clips the norm of all gradients. Weights are then updated in ``step``, not during backward."""
 
 
 class OffloadOptions(PlanOptions, total=False):

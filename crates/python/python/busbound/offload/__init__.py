@@ -7,6 +7,9 @@
 ...     print(run.report())                         # predicted against measured
 ...     run.explain()                               # the page with the timeline of a few passes
 >>> busbound.offload(model, gpu_memory="4GB")       # plans by itself; stays until .close()
+>>> run = busbound.offload(model, gpu_memory="8GB", optimizer=lambda params: torch.optim.AdamW(params, fused=True))
+>>> model(inputs).mean().backward()                 # all weights are trained: the CPU updates them block by block
+>>> run.optimizer.step()
 >>> with busbound.offload.activations(budget="2GB"):
 ...     loss = model(inputs).mean()                 # saved activations wait in host memory for backward
 """
@@ -31,8 +34,9 @@ if TYPE_CHECKING:
     from ._activations import Activations
     from ._handle import Handle, Report
     from ._plan import Plan
+    from ._updates import StreamedOptimizer
 
-__all__ = ["Activations", "Handle", "OffloadError", "Plan", "Report", "activations", "load", "plan"]
+__all__ = ["Activations", "Handle", "OffloadError", "Plan", "Report", "StreamedOptimizer", "activations", "load", "plan"]
 
 
 def plan(
@@ -51,7 +55,7 @@ def plan(
         gpu_memory: Bytes that the model may take on the GPU, as a number or as ``"4GB"``; by default what is free.
         machine: A GPU, a link or the profile of ``busbound bench``, for the rate of copies without example inputs.
         **options: As in ``busbound.options.PlanOptions``: ``blocks``, ``slots``, ``resident``, ``device``, ``trainable``,
-            ``smallest_block``.
+            ``smallest_block``, ``optimizer``, ``max_norm``.
 
     Returns:
         The plan. Printing it says what a pass takes and why.
@@ -159,12 +163,22 @@ class _Callable(types.ModuleType):
     __call__ = staticmethod(_offload)
 
 
+#: Imported when they are used: they need torch.
+_DEFINED_IN = {
+    "Activations": "_activations",
+    "Handle": "_handle",
+    "Plan": "_plan",
+    "Report": "_handle",
+    "StreamedOptimizer": "_updates",
+}
+
+
 def __getattr__(name: str) -> Any:
     import importlib
 
-    for module, names in (("_activations", ("Activations",)), ("_handle", ("Handle", "Report")), ("_plan", ("Plan",))):
-        if name in names:
-            return getattr(importlib.import_module(f".{module}", __name__), name)
+    module = _DEFINED_IN.get(name)
+    if module is not None:
+        return getattr(importlib.import_module(f".{module}", __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

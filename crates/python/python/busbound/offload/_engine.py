@@ -22,6 +22,7 @@ from ._saved import saved_tensors
 from ._schedule import BACKWARD, FORWARD, Schedule
 from ._sizes import OffloadError
 from ._store import Store
+from ._updates import Updates
 
 #: Passes whose times are kept.
 _KEPT = 64
@@ -32,13 +33,24 @@ _KEPT_USES = 256
 class Engine:
     """Streams the blocks of a store, except those that are resident."""
 
-    def __init__(self, store: Store, resident: Collection[int] = (), slots: int = 2, probe: Any = None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        resident: Collection[int] = (),
+        slots: int = 2,
+        probe: Any = None,
+        updates: Updates | None = None,
+    ) -> None:
         self._store, self._probe = store, probe
+        #: Of weights that are trained and streamed.
+        self._updates = updates
         self._resident = {index: store.blocks[index] for index in sorted(set(resident))}
         self._streamed = [index for index in range(len(store.blocks)) if index not in self._resident]
         self._slots = min(slots, len(self._streamed))
         #: The block that backward uses, and its slot.
         self._held: tuple[int, int] | None = None
+        #: Blocks that were updated while backward used them.
+        self._stale: set[int] = set()
         self._lock = threading.RLock()
         self._is_open = False
         #: Host time spent here for each use of a block, without the block's own forward.
@@ -81,16 +93,22 @@ class Engine:
         for block in self._resident.values():
             there = block.flat.to(self._store.device)
             _assign(block.tensors, block.views_in(there))
+            block.copied = block.versions()
         if not self._streamed:
             return
         self._schedule = Schedule(self._streamed, self._slots)
         self._ring = Ring(self._store.blocks, self._streamed, self._slots, self._store.device)
         self._lanes = self._ring.lanes
+        if self._updates is not None:
+            self._updates.begin(self._refill)
         for index in self._streamed:
             block = self._store.blocks[index]
             block.copied = block.versions()
             module = block.module
             module.forward = self._wrapped(index, module.forward)
+            if self._updates is not None:
+                for slot, exchange in enumerate(self._ring.exchanges(index)):
+                    self._updates.watch(index, slot, exchange.there)
         self._fetch_ahead()
 
     def close(self) -> None:
@@ -107,6 +125,10 @@ class Engine:
                 if before is not None:
                     self._store.blocks[index].module.forward = before
             del self._ring
+        for block in self._resident.values():
+            # They were trained, or loaded. Not every optimizer counts its writes.
+            if block.trainable or block.copied != block.versions():
+                block.write_back()
         for block in self._store.blocks:
             _assign(block.tensors, block.host_views)
 
@@ -137,7 +159,7 @@ class Engine:
         return None if rate is None else rate * self._store.blocks[largest].nbytes / 1e9
 
     def _wrapped(self, index: int, inner: Callable[..., Any]) -> Callable[..., Any]:
-        block, probe, lanes = self._store.blocks[index], self._probe, self._lanes
+        block, probe, lanes, updates = self._store.blocks[index], self._probe, self._lanes, self._updates
         exchanges = self._ring.exchanges(index)
         is_first = index == self._streamed[0]
         is_compiling, is_grad_enabled = torch.compiler.is_compiling, torch.is_grad_enabled
@@ -150,13 +172,16 @@ class Engine:
                 raise OffloadError(_COMPILED)
             begin = perf_counter_ns()
             is_recorded = is_grad_enabled()
-            if is_recorded and block.trainable:
+            is_trained = is_recorded and block.trainable
+            if is_trained and updates is None:
                 raise OffloadError(_TRAINABLE.format(block.name))
             if is_first:
                 self.passes.append(lanes.mark())
             if probe is not None:
                 probe.arrives(index, lanes)
             slot = self._enter(index, FORWARD)
+            if is_trained and updates is not None:
+                updates.used(index, slot)
             exchange = exchanges[slot]
             exchange.enter()
             if probe is not None:
@@ -184,6 +209,9 @@ class Engine:
         lanes = self._lanes
         if lanes.is_capturing():
             raise OffloadError(_CAPTURED)
+        if self._updates is not None:
+            # Not with the lock, which the update needs at its end.
+            self._updates.wait(index)
         with self._lock:
             if self._held is not None:
                 self._release_held(index)
@@ -202,14 +230,40 @@ class Engine:
             if exchange.leave():
                 self._keep_changed(index, exchange)
             self._lanes.release(slot)
-            schedule, fillers = self._schedule, self._ring.fillers
-            schedule.leave(slot)
-            for block, free in schedule.ahead():
-                fillers[block][free]()
+            self._schedule.leave(slot)
+            self._fetch_ahead()
 
     def _fetch_ahead(self) -> None:
+        fillers, updates = self._ring.fillers, self._updates
         for block, slot in self._schedule.ahead():
-            self._ring.fillers[block][slot]()
+            # A block that is being updated is copied afterwards.
+            if updates is None or not updates.is_pending(block):
+                fillers[block][slot]()
+
+    def _refill(self, index: int) -> None:
+        """A block was updated: if it has a slot, that has its old weights, or none."""
+        block = self._store.blocks[index]
+        with self._lock:
+            if self._held is not None and self._held[0] == index:
+                # Backward may still use it: it is copied when the step ends.
+                self._stale.add(index)
+                return
+            block.copied = block.versions()
+            slot = self._schedule.slot_of(index)
+            if slot is not None:
+                self._ring.fillers[index][slot]()
+
+    def end_backward(self) -> None:
+        """Backward is over: no block is in use."""
+        if self._streamed:
+            with self._lock:
+                self._release_held(-1)
+
+    def end_step(self) -> None:
+        """All weights are new."""
+        stale, self._stale = self._stale, set()
+        for index in stale:
+            self._refill(index)
 
     def _release_held(self, index: int) -> None:
         """Backward says when it begins with a block, not when it ends: it ends when another block is used."""
@@ -222,6 +276,8 @@ class Engine:
     def _keep_changed(self, index: int, exchange: Exchange) -> None:
         """A tensor was written to inside of its block: from now on it stays on the GPU, with its new value."""
         block = self._store.blocks[index]
+        if self._updates is not None and block.trainable:
+            raise OffloadError(f"block {block.name} writes to its weights in the forward pass: pass trainable='resident'")
         views = exchange.views
         kept = [
             number
@@ -249,6 +305,8 @@ class Engine:
         held = self._held
         if held is None or held[0] != index:
             begin = perf_counter_ns()
+            if self._updates is not None:
+                self._updates.wait(index)
             with self._lock:
                 slot = self._enter(index, BACKWARD)
                 self._held = held = (index, slot)
@@ -283,7 +341,8 @@ _CAPTURED = (
 )
 _TRAINABLE = (
     "block {} has parameters that require gradients, and streams them: run inference under torch.no_grad(), freeze the "
-    "weights (adapters stay trainable on the GPU), or pass trainable='resident' to keep trainable weights on the GPU"
+    "weights (adapters stay trainable on the GPU), pass optimizer= to train them on the CPU, or trainable='resident' to keep "
+    "trainable weights on the GPU"
 )
 
 

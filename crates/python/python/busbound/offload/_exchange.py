@@ -25,7 +25,7 @@ _Change = tuple[dict[str, Any], str, Any, Any]
 class Exchange:
     """The tensors of one block in one slot. ``views`` are views of ``flat``, and nobody else writes through it."""
 
-    __slots__ = ("_before", "_flat", "_in", "_moved", "_out", "views")
+    __slots__ = ("_before", "_flat", "_in", "_moved", "_out", "there", "views")
 
     def __init__(
         self, module: Any, tensors: Sequence[Any], flat: Any, views: Sequence[Any], host_views: Sequence[Any]
@@ -45,6 +45,8 @@ class Exchange:
             for name, tensor in entries.items()
             if id(tensor) in there
         ]
+        #: The slot's parameter for each tensor; ``None`` for those that are moved.
+        self.there = tuple(there.get(id(tensor)) for tensor in tensors)
         self._out: list[_Change] = [(entries, name, there, here) for entries, name, here, there in self._in]
         #: The model's own tensor, what it is in the slot, and what it is in host memory.
         self._moved = [each for each in zip(tensors, views, host_views, strict=True) if id(each[0]) in kept]

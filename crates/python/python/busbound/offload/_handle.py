@@ -9,6 +9,7 @@ from typing import Any
 from ._engine import Engine
 from ._plan import BOUNDS, Plan, caller
 from ._sizes import OffloadError, text_of
+from ._updates import StreamedOptimizer, Updates
 
 #: Passes that are timed before those that are recorded: they show what recording costs.
 _UNRECORDED = 5
@@ -19,12 +20,30 @@ class Handle:
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self._engine = Engine(plan.store, plan.resident, plan.slots)
+        training = plan.training
+        streamed = [index for index in range(len(plan.store.blocks)) if index not in set(plan.resident)]
+        self._updates = None if training is None else Updates(plan.store, streamed, training.make, training.max_norm)
+        self._engine = Engine(plan.store, plan.resident, plan.slots, updates=self._updates)
         self._engine.open()
+        self._optimizer = None
+        if self._updates is not None:
+            engine = self._engine
+            self._optimizer = StreamedOptimizer(self._updates, engine.end_backward, engine.end_step)
 
     @property
     def model(self) -> Any:
         return self.plan.model
+
+    @property
+    def optimizer(self) -> StreamedOptimizer:
+        """The optimizer of the weights that are trained. Its ``step`` waits for what is left after backward.
+
+        Raises:
+            OffloadError: No ``optimizer=`` was given.
+        """
+        if self._optimizer is None:
+            raise OffloadError("no optimizer= was given: busbound.offload(model, ..., optimizer=lambda params: ...)")
+        return self._optimizer
 
     def __enter__(self) -> Handle:
         return self
@@ -34,6 +53,8 @@ class Handle:
 
     def close(self) -> None:
         """Moves everything back to where it was."""
+        if self._updates is not None:
+            self._updates.close()
         self._engine.close()
         self.plan.store.move_home()
 
@@ -43,7 +64,7 @@ class Handle:
         Returns:
             Predicted against measured. Printing it shows both.
         """
-        return Report(self.plan, self._engine)
+        return Report(self.plan, self._engine, self._updates)
 
     def explain(self, example_inputs: Any = None, *, passes: int = 3, directory: str | None = None) -> str | None:
         """Records a few passes with torch.profiler and shows the page with their timeline, in a notebook or a browser.
@@ -81,8 +102,11 @@ class Handle:
 class Report:
     """Predicted against measured. A pass is the time from one use of the first streamed block to the next."""
 
-    def __init__(self, plan: Plan, engine: Engine) -> None:
+    def __init__(self, plan: Plan, engine: Engine, updates: Updates | None = None) -> None:
         self.plan = plan
+        #: Milliseconds per step in which the CPU updates weights, and in which the step waits for it after backward.
+        self.update_ms: float | None = median(updates.update_ms) if updates is not None and updates.update_ms else None
+        self.update_wait_ms: float | None = median(updates.wait_ms) if updates is not None and updates.wait_ms else None
         self.passes_ms: list[float] = engine.pass_times()
         #: The first pass pays for everything that is done once.
         steady = self.passes_ms[1:] or self.passes_ms
@@ -121,5 +145,9 @@ class Report:
             gbps = self.streamed_bytes / self.pass_ms / 1e6
             lines.append(f"streamed {text_of(self.streamed_bytes)} per pass, {gbps:.1f} GB/s on average")
         lines.append(f"host time {self.host_us_per_block:.0f} µs per block; {self.misses} blocks were not copied ahead")
+        if self.update_ms is not None:
+            lines.append(
+                f"the CPU updates weights for {self.update_ms:.1f} ms per step; the step waits {self.update_wait_ms:.1f} ms after backward"
+            )
         lines.extend(f"note: {note}" for note in self.notes[:8])
         return "\n".join(lines)

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
 from ._blocks import SMALLEST_BLOCK, find_blocks
+from ._memory import nbytes_of
 from ._probe import Measured, measure
 from ._sizes import OffloadError, bytes_of, text_of
 from ._store import Store
@@ -22,10 +23,21 @@ _SHARE_OF_FREE = 0.9
 _UNKNOWN_ACTIVATIONS = 0.1
 #: Memory that torch and cuBLAS take besides tensors that a pass allocates.
 _MARGIN = 32 << 20
+#: What training a weight takes on the GPU beside the weight itself: its gradient, and two states of Adam.
+_STATES = 3
 
 
 #: How a bound is worded.
 BOUNDS = {"bus": "the bus", "compute": "compute", "host": "the host, which launches the kernels"}
+
+
+class Training(NamedTuple):
+    """How weights are trained."""
+
+    #: Makes the optimizer of some parameters.
+    make: Callable[[list[Any]], Any]
+    #: The norm that gradients are clipped to.
+    max_norm: float | None
 
 
 class Plan:
@@ -38,8 +50,11 @@ class Plan:
         measured: Measured | None,
         answer: dict[str, Any],
         run: Callable[[], object] | None = None,
+        training: Training | None = None,
     ) -> None:
         self.store, self.budget, self.measured = store, budget, measured
+        #: How streamed weights are trained; ``None`` if they are not.
+        self.training = training
         #: Runs a pass with the example inputs.
         self.run = run
         self._answer = answer
@@ -117,7 +132,9 @@ class Plan:
             lines.append(f"1 GB more GPU memory: {answer['one_gb_more_ms']:.1f} ms")
         if answer.get("hides_all_bytes") is not None and self.measured is not None:
             lines.append(f"{text_of(answer['hides_all_bytes'])} would hide all copies behind compute")
-        if self.measured is None:
+        if self.training is not None:
+            lines.append("weights are trained: the CPU updates each block while backward goes on; the time of a step is not predicted")
+        elif self.measured is None:
             copies = f"copies take {answer['copy_ms']:.1f} ms; " if answer.get("copy_ms") else ""
             lines.append(f"{copies}compute is unknown: give example_inputs to predict the time of a pass")
         lines.extend(f"note: {note}" for note in [*_summary(self.store.notes), *answer.get("notes", [])])
@@ -139,9 +156,14 @@ def make_plan(
     device: Any = None,
     trainable: str = "auto",
     smallest_block: int = SMALLEST_BLOCK,
+    optimizer: Callable[[list[Any]], Any] | None = None,
+    max_norm: float | None = None,
     store: Store | None = None,
 ) -> Plan:
     """Plans; with example inputs, runs a few passes to measure compute and activations."""
+    if optimizer is None and max_norm is not None:
+        raise OffloadError("max_norm= clips the gradients that optimizer= uses: give both")
+    training = None if optimizer is None else Training(optimizer, max_norm)
     where = device_of(device)
     if store is None:
         found = find_blocks(model, blocks, smallest_block)
@@ -152,13 +174,35 @@ def make_plan(
         raise OffloadError("nothing in the blocks can be streamed:\n" + "\n".join(_summary(store.notes)))
     budget = bytes_of(gpu_memory) if gpu_memory is not None else _free_memory(where)
     run = None if example_inputs is None else caller(model, example_inputs)
-    measured = None if run is None else measure(store, run)
-    return Plan(store, budget, measured, _answer(store, budget, measured, machine, slots, resident), run)
+    measured = None if run is None or training is not None else measure(store, run)
+    fixed = store.outside_bytes + _MARGIN
+    if training is not None:
+        fixed += _bytes_to_train(store)
+        resident = _residents_in_training(store, budget, fixed) if resident is None else resident
+    answer = _answer(store, budget, fixed, measured, machine, slots, resident)
+    if training is not None and answer.get("used_bytes", 0) > budget:
+        raise OffloadError(f"gpu_memory must be at least {text_of(answer['used_bytes'])}, not {text_of(budget)}")
+    return Plan(store, budget, measured, answer, run, training)
+
+
+def _bytes_to_train(store: Store) -> int:
+    """Gradients and states of what is on the GPU anyway, and gradients of blocks that are being copied to the host."""
+    streamed = {id(each) for block in store.blocks for each in block.tensors}
+    outside = [each for each in store.model.parameters() if each.requires_grad and id(each) not in streamed]
+    largest = max(block.nbytes for block in store.blocks)
+    return _STATES * sum(nbytes_of(each) for each in outside) + 3 * largest
+
+
+def _residents_in_training(store: Store, budget: int, fixed: int) -> list[int]:
+    """All blocks if there is room for their gradients and states too; otherwise none."""
+    whole = sum(block.nbytes * (1 + (_STATES if block.trainable else 0)) for block in store.blocks)
+    return list(range(len(store.blocks))) if fixed + whole + _activations(budget, None) <= budget else []
 
 
 def _answer(
     store: Store,
     budget: int,
+    fixed: int,
     measured: Measured | None,
     machine: str | None,
     slots: int | None,
@@ -166,13 +210,19 @@ def _answer(
 ) -> dict[str, Any]:
     stays = None if resident is None else [index in set(resident) for index in range(len(store.blocks))]
     try:
-        return _native(store, budget, measured, machine, slots, stays)
+        return _native(store, budget, fixed, measured, machine, slots, stays)
     except ImportError:
-        return _spread(store, budget, measured, slots or 2, stays)
+        return _spread(store, budget, fixed + _activations(budget, measured), slots or 2, stays)
 
 
 def _native(
-    store: Store, budget: int, measured: Measured | None, machine: str | None, slots: int | None, resident: list[bool] | None
+    store: Store,
+    budget: int,
+    fixed: int,
+    measured: Measured | None,
+    machine: str | None,
+    slots: int | None,
+    resident: list[bool] | None,
 ) -> dict[str, Any]:
     from .._native import BusboundError, plan_stream
 
@@ -184,7 +234,7 @@ def _native(
             0.0 if measured is None else measured.outside_ms,
             0.0 if measured is None else measured.host_ms,
             budget,
-            store.outside_bytes + _MARGIN,
+            fixed,
             _activations(budget, measured),
             None if measured is None else measured.gbps,
             machine,
@@ -201,12 +251,9 @@ def _activations(budget: int, measured: Measured | None) -> int:
     return int(budget * _UNKNOWN_ACTIVATIONS) if measured is None else measured.activation_bytes
 
 
-def _spread(
-    store: Store, budget: int, measured: Measured | None, slots: int, given: list[bool] | None
-) -> dict[str, Any]:
+def _spread(store: Store, budget: int, fixed: int, slots: int, given: list[bool] | None) -> dict[str, Any]:
     """Without the native part: residents at equal distances, and no prediction."""
     sizes = [block.nbytes for block in store.blocks]
-    fixed = store.outside_bytes + _MARGIN + _activations(budget, measured)
     room = budget - fixed - slots * max(sizes)
     if given is None and budget - fixed >= sum(sizes):
         room, slots = sum(sizes), 0

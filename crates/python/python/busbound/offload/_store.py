@@ -90,6 +90,12 @@ class StoredBlock:
                     delattr(tensor, READ_INTO)
                 tensor.data = view
 
+    def write_back(self) -> None:
+        """The buffer gets the values that the tensors have now."""
+        with torch.no_grad():
+            for tensor, view in zip(self.tensors, self.host_views, strict=True):
+                view.copy_(tensor.detach())
+
     def versions(self) -> int:
         """Changes whenever somebody writes to one of the tensors."""
         return sum(map(_VERSION, self.tensors))
