@@ -1,9 +1,8 @@
 //! Why was a device idle? Looks at the edge that the work after each gap waited on, and at the host during the gap.
 
-use std::ops::Range;
-
 use busbound_trace::{Call, Event, EventId, Interval, IntervalSet, Nanos, Timestamp, Trace, TrackId};
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 
 use crate::graph::{Graph, WorkId};
 use crate::graph_launches::GraphLaunches;
@@ -257,10 +256,9 @@ pub struct Terms<'t, 'a> {
     pub thread: Option<TrackId>,
 }
 
-/// The causes of some of one device's gaps, given by their positions in `gaps`: parts can be computed at the same time.
-pub fn causes<'a>(terms: Terms<'_, 'a>, device: i32, gaps: &IntervalSet, part: Range<usize>) -> Gaps<'a> {
-    let count = part.end.min(gaps.count()).saturating_sub(part.start);
-    let mut all = Gaps::with_room(terms.host.trace(), count);
+/// The causes of one device's gaps.
+pub fn causes<'a>(terms: Terms<'_, 'a>, device: i32, gaps: &IntervalSet) -> Gaps<'a> {
+    let mut all = Gaps::with_room(terms.host.trace(), gaps.count());
     all.devices.push((0, device));
     let Terms { graph, host, launches, thread } = terms;
     let trace = host.trace();
@@ -271,7 +269,7 @@ pub fn causes<'a>(terms: Terms<'_, 'a>, device: i32, gaps: &IntervalSet, part: R
     let (mut next, mut awaited) = (0, 0);
     // The last work that a call launched, and when the device became idle after such work.
     let (mut launched, mut idle_since) = (None, None);
-    for (position, interval) in gaps.iter().enumerate().take(part.end) {
+    for interval in gaps.iter() {
         // The work that ended the gap; gaps are sorted, so the search continues from there.
         while let Some(one) = work(next).filter(|one| graph.work[*one].start < interval.end.as_nanos()) {
             if !migrates(one) {
@@ -284,9 +282,6 @@ pub fn causes<'a>(terms: Terms<'_, 'a>, device: i32, gaps: &IntervalSet, part: R
         awaited = awaited.max(next);
         while work(awaited).is_some_and(migrates) {
             awaited += 1;
-        }
-        if position < part.start {
-            continue;
         }
         let call = work(awaited).and_then(call_of);
         let ended_by = work(next).map(|one| graph.work[one].event);

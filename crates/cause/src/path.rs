@@ -385,7 +385,7 @@ impl<'f, 'a> Walk<'f, 'a> {
             return;
         }
         let mut goal = goal;
-        for used in self.host.uses(thread, interval(since, self.at)).into_iter().rev() {
+        for used in self.host.uses_and_launches(thread, interval(since, self.at)).into_iter().rev() {
             let class = match used.what {
                 HostUse::Launching => PathClass::Launch,
                 HostUse::CopyCall => PathClass::Staging,

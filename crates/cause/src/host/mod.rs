@@ -89,7 +89,7 @@ pub struct ThreadTimes {
     not_launching: IntervalSet,
     /// Whether it launches device work.
     pub launches: bool,
-    /// The positions on the track of the calls that launch or copy.
+    /// The positions on the track of the calls that launch, copy or set memory.
     issuing: Vec<u32>,
 }
 
@@ -202,7 +202,7 @@ impl<'a> Host<'a> {
             }
             let call = self.call_kind(&event);
             stretch.add(&event, call, &mut times.without_calls);
-            if matches!(call, Call::Launch | Call::Copy) {
+            if matches!(call, Call::Launch | Call::Memset | Call::Copy) {
                 times.issuing.push(position);
             }
             match event.kind() {

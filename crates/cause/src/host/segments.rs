@@ -38,13 +38,23 @@ impl Host<'_> {
 
     /// Calls `found` with each segment, in order.
     pub(super) fn each_segment(&self, thread: TrackId, window: Interval, found: impl FnMut(HostSegment)) {
-        let mut sweep = Sweep { host: self, at: window.start, open: Vec::new(), inputs: 0, found };
         let track = self.trace.track(thread);
         let first = track.position(window.start);
         let mut around: Vec<Event<'_>> = track.running(first, window.start).filter(is_activity).collect();
         around.reverse();
         let within = track.events_from(first).take_while(|event| event.start() < window.end);
-        for event in around.into_iter().chain(within.filter(is_activity)) {
+        self.sweep(window, around.into_iter().chain(within.filter(is_activity)), found);
+    }
+
+    /// Calls `found` with each segment of a window, if these are all events that count, in order.
+    pub(super) fn sweep<'e>(
+        &'e self,
+        window: Interval,
+        events: impl Iterator<Item = Event<'e>>,
+        found: impl FnMut(HostSegment),
+    ) {
+        let mut sweep = Sweep { host: self, at: window.start, open: Vec::new(), inputs: 0, found };
+        for event in events {
             sweep.close_until(event.start().max(window.start));
             sweep.open(event, window.end);
         }

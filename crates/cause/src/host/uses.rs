@@ -165,6 +165,48 @@ impl Host<'_> {
         all.pieces
     }
 
+    /// Like [`uses`](Self::uses), without the operators between launches: of those, there are the most.
+    pub fn uses_and_launches(&self, thread: TrackId, window: Interval) -> Vec<UsedTime> {
+        let Some(times) = self.thread(thread) else { return self.uses(thread, window) };
+        if self.is_launching(thread, window) || self.another_works(thread, window) {
+            return self.uses(thread, window);
+        }
+        let (mut all, mut at) = (Vec::new(), window.start);
+        for other in times.not_launching.cursor(window.start).within(window) {
+            self.add_launches(times, thread, Interval::new(at, other.start), &mut all);
+            all.extend(self.uses(thread, other));
+            at = other.end;
+        }
+        self.add_launches(times, thread, Interval::new(at, window.end), &mut all);
+        all
+    }
+
+    /// Time in which a thread only launches: its launches, and what is between them.
+    fn add_launches(&self, times: &ThreadTimes, thread: TrackId, window: Interval, all: &mut Vec<UsedTime>) {
+        if window.length().get() <= 0 {
+            return;
+        }
+        let track = self.trace.track(thread);
+        let first = track.position(window.start);
+        let is_issuing =
+            |event: &Event<'_>| matches!(self.call_kind(event), Call::Launch | Call::Memset | Call::Copy);
+        let mut around: Vec<Event<'_>> = track.running(first, window.start).filter(is_issuing).collect();
+        around.reverse();
+        let next = times.issuing.partition_point(|position| (*position as usize) < first);
+        let calls = times.issuing[next..].iter().map(|position| track.event_at(*position as usize));
+        let calls = calls.take_while(|call| call.start() < window.end);
+        self.sweep(window, around.into_iter().chain(calls), |segment| {
+            let (interval, event) = (segment.interval, segment.event);
+            all.push(UsedTime { interval, what: HostUse::Launching, event, is_issuing: event.is_some() });
+        });
+    }
+
+    /// Whether another thread that launches does anything within a window.
+    fn another_works(&self, thread: TrackId, window: Interval) -> bool {
+        let mut others = self.launching_threads().filter(|(track, _)| *track != thread);
+        others.any(|(_, times)| times.worked.cursor(window.start).within(window).next().is_some())
+    }
+
     /// Like [`uses`](Self::uses), with the time in which the thread waits for another one replaced by what that one did.
     pub fn uses_followed(&self, thread: TrackId, window: Interval) -> Vec<UsedTime> {
         let own = self.uses(thread, window);
@@ -257,11 +299,11 @@ impl Host<'_> {
         let track = self.trace.track(operator.track_id());
         let first = track.position(operator.start());
         let next = times.issuing.partition_point(|position| (*position as usize) < first);
-        times.issuing.get(next).is_some_and(|&position| {
-            let position = position as usize;
-            position - first < OPERATOR_SEARCH_DEPTH
-                && track.events_from(position).next().is_some_and(|call| call.start() < operator.end())
-        })
+        let calls = times.issuing[next..].iter().map(|position| *position as usize);
+        let mut calls = calls.take_while(|position| position - first < OPERATOR_SEARCH_DEPTH);
+        // A memset is not what the operator is for.
+        let call = calls.find(|position| self.call_kind(&track.event_at(*position)) != Call::Memset);
+        call.is_some_and(|position| track.event_at(position).start() < operator.end())
     }
 
     /// Of the other threads that launch work, the one that worked most within an interval.

@@ -4,7 +4,6 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
 use busbound_cause::idle::{self, Gap, GapCause, Gaps, Piece};
-use busbound_cause::parallel::join;
 use busbound_cause::{Graph, GraphLaunches, Host};
 use busbound_trace::{Event, Interval, IntervalSet, Nanos, Timestamp, TrackId};
 use serde::Serialize;
@@ -53,14 +52,7 @@ pub(crate) fn gaps<'a>(
     let room = timelines.iter().map(|line| line.busy.count() + 1).sum();
     let mut all = Gaps::with_room(host.trace(), room);
     for line in timelines {
-        let gaps = line.gaps();
-        let middle = gaps.count() / 2;
-        let (first, second) = join(
-            || idle::causes(terms, line.device, &gaps, 0..middle),
-            || idle::causes(terms, line.device, &gaps, middle..usize::MAX),
-        );
-        all.append(first);
-        all.append(second);
+        all.append(idle::causes(terms, line.device, &line.gaps()));
     }
     all.shrink();
     all

@@ -90,22 +90,22 @@ struct Waited<'a> {
 }
 
 impl<'a> Waited<'a> {
-    fn of(basis: &Basis<'a>, timelines: &[DeviceTimeline], link: &LinkFacts) -> Self {
-        let Basis { trace, host, communication, window } = basis;
-        let graph = Graph::of(Activity { trace, host, collectives: communication }, &window.marks());
+    fn of(graph: Graph, basis: &Basis<'a>, timelines: &[DeviceTimeline], link: &LinkFacts) -> Self {
+        let Basis { trace, host, window, .. } = basis;
         let replayed = replay::part_of(trace, window, timelines);
         let recorded = || {
             let model = Model::of(&graph, &replayed.as_ref()?.range, &usual_sharing(link));
             let has_work = !model.work.is_empty() && model.end > 0;
             has_work.then(|| (Arc::new(Shape::of(&model)), Arc::new(model)))
         };
-        let (recorded, (gaps, ((parts, allocating_idle_ms), idle))) = join(recorded, || {
+        let explained = || {
             let gaps = gaps::gaps(&graph, host, timelines, window.thread());
-            let allocating = || gaps::idle_inside_ms(&gaps, &gaps::call_times(host.allocations()));
-            let parts = || (device_parts(timelines, &gaps), allocating());
-            let all = join(parts, || gaps::idle_causes(&gaps, host));
-            (gaps, all)
-        });
+            let idle = gaps::idle_causes(&gaps, host);
+            (gaps, idle)
+        };
+        let (recorded, (gaps, idle)) = join(recorded, explained);
+        let parts = device_parts(timelines, &gaps);
+        let allocating_idle_ms = gaps::idle_inside_ms(&gaps, &gaps::call_times(host.allocations()));
         Self { graph, replayed, recorded, gaps, parts, idle, allocating_idle_ms }
     }
 }
@@ -161,10 +161,12 @@ impl<'a> Facts<'a> {
             |line: &DeviceTimeline| (line.device, link_of(machine, basis.trace, Some(line.device)));
         let recording = Recording::of(basis.trace, &link, options.wall_ms);
         let links = Links::new(timelines.iter().map(of_device).collect(), link.clone());
-        let (waited, issued) = join(
-            || Waited::of(&basis, &timelines, &link),
+        let Basis { trace, ref host, ref communication, ref window } = basis;
+        let (issued, graph) = join(
             || Issued::of(&basis, &timelines, &links, options),
+            || Graph::of(Activity { trace, host, collectives: communication }, &window.marks()),
         );
+        let waited = Waited::of(graph, &basis, &timelines, &link);
         let Basis { trace, host, communication, window } = basis;
         let breakdown = StepBreakdown::of(&waited.parts, window.step_count());
         let times: Vec<Times> =

@@ -3,7 +3,7 @@
 use std::cell::LazyCell;
 use std::ops::Deref;
 
-use busbound_cause::parallel::{Pending, beside, join};
+use busbound_cause::parallel::join;
 use busbound_machine::{LinkFacts, LinkSource, Machine};
 use busbound_trace::{Environment, Trace};
 use serde::Serialize;
@@ -201,23 +201,19 @@ pub(crate) fn diagnose_and<T>(
     options: &Options,
     more: impl FnOnce(&AnalysisScope<'_, '_>) -> T,
 ) -> (Diagnosis, T) {
-    beside(|| survey(trace, source), |survey| diagnose_beside(survey, trace, machine, options, more))
-}
-
-fn diagnose_beside<T>(
-    survey: Pending<'_, Survey>,
-    trace: &Trace,
-    machine: &Machine,
-    options: &Options,
-    more: impl FnOnce(&AnalysisScope<'_, '_>) -> T,
-) -> (Diagnosis, T) {
-    let basis = Basis::of(trace, options);
-    let (part, left_out) = steady(&basis, options);
+    let (survey, (basis, part, left_out)) = join(
+        || survey(trace, source),
+        || {
+            let basis = Basis::of(trace, options);
+            let (part, left_out) = steady(&basis, options);
+            (basis, part, left_out)
+        },
+    );
     let left_out = &left_out;
     let rank = |diagnosis: &Diagnosis| diagnosis.rank.as_ref().map(|ranked| ranked.rank);
     let Some(part) = part else {
         let facts = &Facts::on(basis, machine, options);
-        let mut diagnosis = answer(facts, survey.wait(), options, left_out);
+        let mut diagnosis = answer(facts, survey, options, left_out);
         diagnosis.phases = phases(&left_out.phases, trace, &facts.host, link_gbps(&diagnosis));
         let rank = rank(&diagnosis);
         let launches = &mut diagnosis.launches;
@@ -228,7 +224,7 @@ fn diagnose_beside<T>(
         return (diagnosis, more);
     };
     let facts = &Facts::on(basis.of_part(&part, options, &left_out.steady), machine, options);
-    let mut diagnosis = answer(facts, survey.wait(), options, left_out);
+    let mut diagnosis = answer(facts, survey, options, left_out);
     diagnosis.phases = phases(&left_out.phases, trace, &basis.host, link_gbps(&diagnosis));
     // Compilation mostly happens in steps that the figures leave out.
     diagnosis.launches.compiled =
@@ -240,16 +236,14 @@ fn diagnose_beside<T>(
 }
 
 fn answer(facts: &Facts<'_>, survey: Survey, options: &Options, left_out: &LeftOut) -> Diagnosis {
-    let (parts, judgment) = join(
-        || {
-            // The findings need it soon.
-            facts.host_work();
-            let stages = FoundStages::of(facts, options);
-            let attribution = attribution::attribution(facts, &options.blocks);
-            (stages, attribution, critical::critical_path(facts), layer_waits(facts))
-        },
-        || judge(facts, &survey, options),
-    );
+    let parts = || {
+        // The findings need it soon.
+        facts.host_work();
+        let stages = FoundStages::of(facts, options);
+        let attribution = attribution::attribution(facts, &options.blocks);
+        (stages, attribution, critical::critical_path(facts), layer_waits(facts))
+    };
+    let (judgment, parts) = judge(facts, &survey, options, parts);
     let (FoundStages { stages, why_none, of_rank }, attribution, critical_path, layer_waits) = parts;
     let limitations = limits::limitations(&limits::Scope {
         facts,
@@ -324,7 +318,13 @@ struct Judgment {
     is_incomplete: bool,
 }
 
-fn judge(facts: &Facts<'_>, survey: &Survey, options: &Options) -> Judgment {
+/// The verdict, the findings and what they promise. The findings take longest: everything else runs beside them.
+fn judge<T: Send>(
+    facts: &Facts<'_>,
+    survey: &Survey,
+    options: &Options,
+    others: impl FnOnce() -> T + Send,
+) -> (Judgment, T) {
     let trace = facts.trace;
     let has_gpu = !facts.timelines.is_empty();
     let (link, limits, edges) = (&facts.link, &options.cpu_copies, &options.histogram_edges);
@@ -344,8 +344,8 @@ fn judge(facts: &Facts<'_>, survey: &Survey, options: &Options) -> Judgment {
         None => cpu_only::verdict(facts, survey, &cpu_copies),
     };
     let bounds = || asked.as_ref().map_or_else(Vec::new, |asked| resource_bounds(facts, asked));
-    let ((verdict, bounds), mut findings) = join(
-        || (verdict(), bounds()),
+    let ((others, verdict, bounds), mut findings) = join(
+        || (others(), verdict(), bounds()),
         || if has_gpu { findings::findings(facts, asked.as_ref()) } else { Vec::new() },
     );
     if verdict.bound != Bound::Compute {
@@ -362,7 +362,8 @@ fn judge(facts: &Facts<'_>, survey: &Survey, options: &Options) -> Judgment {
     }
     // Promise nothing for a run with much missing.
     let prize = if incomplete.is_none() { findings::prize(facts, &findings) } else { None };
-    Judgment { verdict, bounds, prize, findings, cpu_copies, is_incomplete: incomplete.is_some() }
+    let is_incomplete = incomplete.is_some();
+    (Judgment { verdict, bounds, prize, findings, cpu_copies, is_incomplete }, others)
 }
 
 /// The stages that the user gave or the program annotates.

@@ -341,6 +341,14 @@ impl<'a> Track<'a> {
         self.ids().get(position..).unwrap_or_default().iter().map(move |&id| Event { trace, id })
     }
 
+    /// The event at a [`position`](Self::position).
+    ///
+    /// # Panics
+    /// If there is none.
+    pub fn event_at(&self, position: usize) -> Event<'a> {
+        Event { trace: self.trace, id: self.ids()[position] }
+    }
+
     /// The events that start before `at`, latest first.
     pub fn events_before(&self, at: Timestamp) -> impl Iterator<Item = Event<'a>> + use<'a> {
         let trace = self.trace;
