@@ -30,7 +30,7 @@ mod _native {
     #[pymodule_export]
     use super::run_command;
     #[pymodule_export]
-    use super::stream::plan_stream;
+    use super::stream::{plan_stream, plan_together};
     #[pymodule_export]
     use super::table::Table;
     #[pymodule_export]

@@ -1,6 +1,7 @@
 //! The planner of busbound.offload.
 
-use busbound::whatif::plan::stream::{Block, Stream, StreamInputs};
+use busbound::machine::LinkFacts;
+use busbound::whatif::plan::stream::{Block, Component, Stream, StreamInputs, Together};
 use pyo3::prelude::*;
 
 use crate::arguments::machine_of;
@@ -42,5 +43,53 @@ pub(crate) fn plan_stream(
         None => Stream::plan(&inputs),
         Some(resident) => Stream::predict(&inputs, resident, slots.unwrap_or(2)),
     };
+    serde_json::to_string(&plan.map_err(failed)?).map_err(failed)
+}
+
+/// One model of several: what was measured of it, and how often it runs.
+#[derive(FromPyObject)]
+pub(crate) struct PyComponent {
+    bytes: Vec<u64>,
+    compute_ms: Vec<f64>,
+    outside_ms: f64,
+    host_ms: f64,
+    outside_bytes: u64,
+    activation_bytes: u64,
+    gbps: Option<f64>,
+    slots: Option<u32>,
+    uses: f64,
+}
+
+impl PyComponent {
+    fn component(self, link: &LinkFacts) -> Component {
+        let blocks = self.bytes.into_iter().zip(self.compute_ms);
+        Component {
+            uses: self.uses,
+            inputs: StreamInputs {
+                blocks: blocks.map(|(bytes, compute_ms)| Block { bytes, compute_ms }).collect(),
+                outside_ms: self.outside_ms,
+                host_ms: self.host_ms,
+                link: link.clone(),
+                measured_gbps: self.gbps,
+                gpu_bytes: 0,
+                outside_bytes: self.outside_bytes,
+                activation_bytes: self.activation_bytes,
+                slots: self.slots,
+            },
+        }
+    }
+}
+
+/// Shares the GPU's memory out among models that run one after another. Returns JSON.
+#[pyfunction]
+#[pyo3(signature = (components, gpu_bytes, machine = None))]
+pub(crate) fn plan_together(
+    components: Vec<PyComponent>,
+    gpu_bytes: u64,
+    machine: Option<String>,
+) -> PyResult<String> {
+    let link = machine_of(machine)?.link_of(None);
+    let components: Vec<Component> = components.into_iter().map(|one| one.component(&link)).collect();
+    let plan = Together::plan(&components, gpu_bytes);
     serde_json::to_string(&plan.map_err(failed)?).map_err(failed)
 }

@@ -256,6 +256,25 @@ def test_explain_records_passes_and_writes_the_page(tmp_path, monkeypatch):
         Path(run.explain(passes=1, directory=str(tmp_path))).unlink()
 
 
+def test_models_that_run_one_after_another_share_the_memory():
+    torch.manual_seed(0)
+    encoder, denoiser = models.Decoder(**SMALL), models.Decoder(**SMALL)
+    ids = words()
+    expected = [each(ids).detach() for each in (encoder, denoiser)]
+    layer = sum(each.nbytes for each in encoder.layers[0].parameters())
+    outside = sum(each.nbytes for each in encoder.parameters()) - 5 * layer
+    parts = {"encoder": (encoder, ids, 1), "denoiser": (denoiser, ids, 50)}
+    # For both what is outside of the blocks and a ring of two, and four blocks more.
+    memory = 2 * (outside + 32 * 2**20) + 8 * (layer + 4096)
+    together = busbound.offload.plan_together(parts, memory, "h200", slots=2, **ON_CPU)
+    assert len(together["encoder"].resident) < len(together["denoiser"].resident)
+    assert "50 x" in str(together) and str(together).count("resident") == 2
+    with busbound.offload(encoder, together["encoder"]), busbound.offload(denoiser, together["denoiser"]), torch.no_grad():
+        assert same(expected, [encoder(ids), denoiser(ids)])
+    with pytest.raises(busbound.offload.OffloadError, match="at least"):
+        busbound.offload.plan_together(parts, 32 * 2**20, "h200", **ON_CPU)
+
+
 def test_checkpointing_and_save_on_cpu_keep_working():
     from torch.utils.checkpoint import checkpoint
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["ActivationOptions", "DiagnoseOptions", "LoadOptions", "OffloadOptions", "PlanOptions", "StepOptions"]
+__all__ = ["ActivationOptions", "DiagnoseOptions", "LoadOptions", "OffloadOptions", "PlanOptions", "StepOptions", "TogetherOptions"]
 
 
 class StepOptions(TypedDict, total=False):
@@ -49,6 +49,17 @@ class PlanOptions(TypedDict, total=False):
     is called once for each block."""
     max_norm: float | None
     """Clips the norm of all gradients. Weights are then updated in ``step``, not during backward."""
+
+
+class TogetherOptions(TypedDict, total=False):
+    """For ``busbound.offload.plan_together``."""
+
+    slots: int | None
+    """How many blocks of each model have a place on the GPU while they are streamed."""
+    device: Any
+    """The device to run on; the current GPU if it is not given."""
+    smallest_block: int
+    """Bytes below which a module is not a block."""
 
 
 class OffloadOptions(PlanOptions, total=False):

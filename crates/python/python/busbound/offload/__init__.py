@@ -24,19 +24,38 @@ from ._sizes import OffloadError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from os import PathLike
     from typing import Any
 
     from typing_extensions import Unpack
 
-    from ..options import ActivationOptions, LoadOptions, OffloadOptions, PlanOptions
+    from ..options import (
+        ActivationOptions,
+        LoadOptions,
+        OffloadOptions,
+        PlanOptions,
+        TogetherOptions,
+    )
     from ._activations import Activations
     from ._handle import Handle, Report
     from ._plan import Plan
+    from ._together import Together
     from ._updates import StreamedOptimizer
 
-__all__ = ["Activations", "Handle", "OffloadError", "Plan", "Report", "StreamedOptimizer", "activations", "load", "plan"]
+__all__ = [
+    "Activations",
+    "Handle",
+    "OffloadError",
+    "Plan",
+    "Report",
+    "StreamedOptimizer",
+    "Together",
+    "activations",
+    "load",
+    "plan",
+    "plan_together",
+]
 
 
 def plan(
@@ -67,6 +86,33 @@ def plan(
     from ._plan import make_plan
 
     return make_plan(model, example_inputs, gpu_memory, machine, **options)
+
+
+def plan_together(
+    models: Mapping[str, tuple[Any, Any, float]],
+    gpu_memory: int | float | str | None = None,
+    machine: str | None = None,
+    **options: Unpack[TogetherOptions],
+) -> Together:
+    """Plans several models that run one after another in the memory of one GPU: each GB goes where it saves most.
+
+    Args:
+        models: By name: the model, its example inputs as in ``plan``, and how often it runs compared with the others:
+            ``{"text": (encoder, ids, 1), "denoiser": (unet, inputs, 50)}``.
+        gpu_memory: Bytes for all of them, as in ``plan``.
+        machine: As in ``plan``.
+        **options: As in ``busbound.options.TogetherOptions``: ``slots``, ``device``, ``smallest_block``.
+
+    Returns:
+        The plan of each model, for ``busbound.offload(model, together[name])``. Printing it says what each takes.
+
+    Raises:
+        OffloadError: A model cannot be streamed, or the memory is not enough for all of them.
+    """
+    _check(options, "TogetherOptions", "plan_together")
+    from ._together import make_plans
+
+    return make_plans(models, gpu_memory, machine, **options)
 
 
 def activations(budget: int | float | str = 0, **options: Unpack[ActivationOptions]) -> Activations:
@@ -170,6 +216,7 @@ _DEFINED_IN = {
     "Plan": "_plan",
     "Report": "_handle",
     "StreamedOptimizer": "_updates",
+    "Together": "_together",
 }
 
 

@@ -22,7 +22,7 @@ _SHARE_OF_FREE = 0.9
 #: Share of the budget kept for activations if there are no example inputs to measure them with.
 _UNKNOWN_ACTIVATIONS = 0.1
 #: Memory that torch and cuBLAS take besides tensors that a pass allocates.
-_MARGIN = 32 << 20
+MARGIN = 32 << 20
 #: What training a weight takes on the GPU beside the weight itself: its gradient, and two states of Adam.
 _STATES = 3
 
@@ -165,17 +165,11 @@ def make_plan(
         raise OffloadError("max_norm= clips the gradients that optimizer= uses: give both")
     training = None if optimizer is None else Training(optimizer, max_norm)
     where = device_of(device)
-    if store is None:
-        found = find_blocks(model, blocks, smallest_block)
-        if not found:
-            raise OffloadError("the model has no list of modules to stream: give the modules as blocks=")
-        store = Store(model, found, where, keeps_trainable(found, trainable))
-    if not store.blocks:
-        raise OffloadError("nothing in the blocks can be streamed:\n" + "\n".join(_summary(store.notes)))
-    budget = bytes_of(gpu_memory) if gpu_memory is not None else _free_memory(where)
+    store = stored(model, blocks, where, trainable, smallest_block) if store is None else _usable(store)
+    budget = bytes_of(gpu_memory) if gpu_memory is not None else free_memory(where)
     run = None if example_inputs is None else caller(model, example_inputs)
     measured = None if run is None or training is not None else measure(store, run)
-    fixed = store.outside_bytes + _MARGIN
+    fixed = store.outside_bytes + MARGIN
     if training is not None:
         fixed += _bytes_to_train(store)
         resident = _residents_in_training(store, budget, fixed) if resident is None else resident
@@ -183,6 +177,22 @@ def make_plan(
     if training is not None and answer.get("used_bytes", 0) > budget:
         raise OffloadError(f"gpu_memory must be at least {text_of(answer['used_bytes'])}, not {text_of(budget)}")
     return Plan(store, budget, measured, answer, run, training)
+
+
+def stored(
+    model: Any, blocks: Sequence[Any] | str | None, device: Any, trainable: str = "auto", smallest_block: int = SMALLEST_BLOCK
+) -> Store:
+    """The blocks of a model in host memory."""
+    found = find_blocks(model, blocks, smallest_block)
+    if not found:
+        raise OffloadError("the model has no list of modules to stream: give the modules as blocks=")
+    return _usable(Store(model, found, device, keeps_trainable(found, trainable)))
+
+
+def _usable(store: Store) -> Store:
+    if not store.blocks:
+        raise OffloadError("nothing in the blocks can be streamed:\n" + "\n".join(_summary(store.notes)))
+    return store
 
 
 def _bytes_to_train(store: Store) -> int:
@@ -305,7 +315,7 @@ def device_of(device: Any) -> Any:
     return found
 
 
-def _free_memory(device: Any) -> int:
+def free_memory(device: Any) -> int:
     if device.type != "cuda":
         raise OffloadError("give gpu_memory=")
     free, _ = torch.cuda.mem_get_info(device)

@@ -5,6 +5,7 @@
 
 mod choice;
 pub(in crate::plan) mod ring;
+mod together;
 
 use busbound_machine::{HostMemory, LinkFacts};
 use serde::Serialize;
@@ -12,6 +13,8 @@ use serde::Serialize;
 use super::{BadInput, ensure};
 use crate::Range;
 use choice::Choice;
+
+pub use together::{Component, Together};
 
 /// A part of a model that is copied as one piece.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]

@@ -98,3 +98,59 @@ proptest! {
         prop_assert_eq!(again.expected_ms, plan.expected_ms);
     }
 }
+
+fn component(uses: f64, compute_ms: f64) -> Component {
+    Component { inputs: decoder(compute_ms, 0), uses }
+}
+
+#[test]
+fn the_model_that_runs_most_gets_the_memory() {
+    let together = Together::plan(&[component(1.0, 1.0), component(50.0, 1.0)], 6_000_000_000).unwrap();
+    let streamed: Vec<usize> = together
+        .plans
+        .iter()
+        .map(|plan| plan.resident.iter().filter(|resident| !**resident).count())
+        .collect();
+    assert!(streamed[1] < streamed[0], "{streamed:?}");
+    let alone =
+        |bytes| Stream::plan(&StreamInputs { gpu_bytes: bytes, ..decoder(1.0, 0) }).unwrap().expected_ms;
+    let halves = alone(3_000_000_000) * 51.0;
+    assert!(together.total_ms < 0.8 * halves, "{} {halves}", together.total_ms);
+    // Activations are there once.
+    let used: u64 = together.gpu_bytes.iter().sum();
+    assert!(used <= 6_000_000_000 + decoder(1.0, 0).activation_bytes);
+}
+
+#[test]
+fn enough_memory_for_all_is_given_to_all() {
+    let together = Together::plan(&[component(1.0, 1.0), component(3.0, 2.0)], 60_000_000_000).unwrap();
+    assert!(together.plans.iter().all(|plan| plan.resident.iter().all(|resident| *resident)));
+}
+
+#[test]
+fn too_little_memory_for_all_says_how_much_is_needed() {
+    let error = Together::plan(&[component(1.0, 1.0), component(1.0, 1.0)], 2_000_000_000).unwrap_err();
+    assert!(error.to_string().contains("at least"), "{error}");
+    assert!(Together::plan(&[], 1).is_err());
+    assert!(Together::plan(&[component(0.0, 1.0)], 60_000_000_000).is_err());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+    /// Giving every part of the room to either one is never better.
+    #[test]
+    fn no_other_division_in_parts_is_faster(uses in 1.0f64..60.0, compute in 0.5f64..8.0, room in 0u64..8_000_000_000) {
+        let both = [component(1.0, compute), component(uses, 2.0)];
+        let least = 2_770_000_000;
+        let Ok(together) = Together::plan(&both, least + room) else { return Ok(()) };
+        for first in [0.0, 0.25, 0.5, 0.75, 1.0] {
+            let share = |part: f64| 1_435_000_000 + (room as f64 * part) as u64;
+            let of = |one: &Component, part| {
+                let inputs = StreamInputs { gpu_bytes: share(part), ..one.inputs.clone() };
+                one.uses * Stream::plan(&inputs).unwrap().expected_ms
+            };
+            let other = of(&both[0], first) + of(&both[1], 1.0 - first);
+            prop_assert!(together.total_ms <= other * 1.003, "{} {other}", together.total_ms);
+        }
+    }
+}
