@@ -266,7 +266,8 @@ def test_models_that_run_one_after_another_share_the_memory():
     parts = {"encoder": (encoder, ids, 1), "denoiser": (denoiser, ids, 50)}
     # For both what is outside of the blocks and a ring of two, and four blocks more.
     memory = 2 * (outside + 32 * 2**20) + 8 * (layer + 4096)
-    together = busbound.offload.plan_together(parts, memory, "h200", slots=2, **ON_CPU)
+    # A slow link: copies take longer than compute on any machine.
+    together = busbound.offload.plan_together(parts, memory, "0.001", slots=2, **ON_CPU)
     assert len(together["encoder"].resident) < len(together["denoiser"].resident)
     assert "50 x" in str(together) and str(together).count("resident") == 2
     with busbound.offload(encoder, together["encoder"]), busbound.offload(denoiser, together["denoiser"]), torch.no_grad():

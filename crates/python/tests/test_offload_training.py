@@ -165,6 +165,20 @@ def test_a_second_backward_pass_that_was_not_announced_is_an_error():
         with pytest.raises(busbound.offload.OffloadError, match="accumulate"):
             loss.backward()
         run.optimizer.zero_grad()
+        # Nothing is left of the gradient that was refused.
+        reference = models.Decoder(**SMALL)
+        reference.load_state_dict(model.state_dict())
+        plain = adam(reference.parameters())
+        plain.load_state_dict(merged_state(run.optimizer, model))
+        assert same(train(reference, words, plain, steps=2), train(model, words, run.optimizer, steps=2))
+
+
+def merged_state(optimizer, model):
+    """The state of all blocks' optimizers, as one optimizer of all parameters would have it."""
+    state = {id(key): value for each in optimizer._all for key, value in each.state.items()}
+    groups = copy.deepcopy(adam(model.parameters()).state_dict()["param_groups"])
+    numbered = enumerate(model.parameters())
+    return copy.deepcopy({"state": {n: state[id(p)] for n, p in numbered if id(p) in state}, "param_groups": groups})
 
 
 def test_gradients_are_clipped_together():
@@ -175,6 +189,24 @@ def test_gradients_are_clipped_together():
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-6)
     unclipped = train(copy.deepcopy(both(lambda: models.Decoder(**SMALL))[1]), words, adam(reference.parameters()))
     assert not torch.allclose(found[-1], unclipped[-1], rtol=1e-2)
+
+
+def test_the_norm_counts_every_backward_pass_of_a_step():
+    model, reference = both(lambda: models.Decoder(**SMALL))
+    plain = torch.optim.SGD(reference.parameters(), lr=1.0)
+    make = lambda parameters: torch.optim.SGD(parameters, lr=1.0)  # noqa: E731
+    with busbound.offload(model, resident=[], slots=2, optimizer=make, max_norm=0.05, **ON_CPU) as run:
+        for _ in range(3):
+            for batch in (words(), words()):
+                reference(batch).square().mean().backward()
+                # Nothing is updated before the step, so nothing has to be announced.
+                model(batch).square().mean().backward()
+                run._updates.idle()
+            torch.nn.utils.clip_grad_norm_(reference.parameters(), 0.05)
+            for optimizer in (plain, run.optimizer):
+                optimizer.step()
+                optimizer.zero_grad()
+        torch.testing.assert_close(list(model.parameters()), list(reference.parameters()), rtol=1e-4, atol=1e-6)
 
 
 def test_schedulers_and_saved_states_work():

@@ -100,7 +100,7 @@ class Engine:
         self._ring = Ring(self._store.blocks, self._streamed, self._slots, self._store.device)
         self._lanes = self._ring.lanes
         if self._updates is not None:
-            self._updates.begin(self._refill)
+            self._updates.begin(self._updated)
         for index in self._streamed:
             block = self._store.blocks[index]
             block.copied = block.versions()
@@ -240,8 +240,15 @@ class Engine:
             if updates is None or not updates.is_pending(block):
                 fillers[block][slot]()
 
+    def _updated(self, index: int) -> None:
+        """A block has new weights: from now on it is copied again."""
+        with self._lock:
+            if self._updates is not None:
+                self._updates.ended(index)
+            self._refill(index)
+
     def _refill(self, index: int) -> None:
-        """A block was updated: if it has a slot, that has its old weights, or none."""
+        """If the block has a slot, that has its old weights, or none."""
         block = self._store.blocks[index]
         with self._lock:
             if self._held is not None and self._held[0] == index:
@@ -261,9 +268,10 @@ class Engine:
 
     def end_step(self) -> None:
         """All weights are new."""
-        stale, self._stale = self._stale, set()
-        for index in stale:
-            self._refill(index)
+        with self._lock:
+            stale, self._stale = self._stale, set()
+            for index in stale:
+                self._refill(index)
 
     def _release_held(self, index: int) -> None:
         """Backward says when it begins with a block, not when it ends: it ends when another block is used."""

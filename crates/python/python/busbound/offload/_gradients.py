@@ -78,6 +78,8 @@ class BlockGradients:
         self._owed: dict[int, set[int]] = {}
         #: Whether this step's update has been given away.
         self.is_updated = False
+        #: Whether the norm of all that has come so far is being measured.
+        self.is_measured = False
 
     def used(self, slot: int, *, in_backward: bool) -> None:
         """A forward pass with gradients uses the block."""

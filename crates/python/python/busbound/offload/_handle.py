@@ -20,9 +20,7 @@ class Handle:
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        training = plan.training
-        streamed = [index for index in range(len(plan.store.blocks)) if index not in set(plan.resident)]
-        self._updates = None if training is None else Updates(plan.store, streamed, training.make, training.max_norm)
+        self._updates = _updates_of(plan)
         self._engine = Engine(plan.store, plan.resident, plan.slots, updates=self._updates)
         self._engine.open()
         self._optimizer = None
@@ -97,6 +95,19 @@ class Handle:
         if recorded.diagnosis is None:
             raise OffloadError("torch.profiler recorded nothing: the reason is above")
         return recorded.diagnosis.show()
+
+
+def _updates_of(plan: Plan) -> Updates | None:
+    if plan.training is None:
+        return None
+    resident = set(plan.resident)
+    streamed = [index for index in range(len(plan.store.blocks)) if index not in resident]
+    try:
+        return Updates(plan.store, streamed, plan.training.make, plan.training.max_norm)
+    except BaseException:
+        # The model is as before.
+        plan.store.move_home()
+        raise
 
 
 class Report:

@@ -46,8 +46,8 @@ class Updates:
         self._pending: dict[int, threading.Event] = {}
         self._in_flight: deque[Callable[[], object]] = deque()
         self._squares: dict[int, float] = {}
-        #: Called with a block that was updated.
-        self._refill: Callable[[int], None] = lambda index: None
+        #: Called with a block that was updated; calls ``ended``.
+        self._refill: Callable[[int], None] = self.ended
         #: Milliseconds of CPU time of the updates of a step, and how long the step waited for them after backward.
         self.update_ms: deque[float] = deque(maxlen=_KEPT)
         self.wait_ms: deque[float] = deque(maxlen=_KEPT)
@@ -87,6 +87,10 @@ class Updates:
     def is_pending(self, index: int) -> bool:
         return index in self._pending
 
+    def ended(self, index: int) -> None:
+        """The update of a block has ended, and the engine knows."""
+        self._pending.pop(index, None)
+
     def wait(self, index: int) -> None:
         """Until the block has its new weights."""
         pending = self._pending.get(index)
@@ -105,9 +109,10 @@ class Updates:
     def _came(self, index: int, slot: int, number: int, parameter: Any) -> None:
         """Backward has the gradient of a parameter."""
         gradients = self._blocks[index]
+        gradient, parameter.grad = parameter.grad, None
         if gradients.is_updated:
             raise OffloadError(_TWICE.format(gradients.name))
-        gradient, parameter.grad = parameter.grad, None
+        gradients.is_measured = False
         view = gradients.views[number]
         if number in gradients.held:
             more = self._downloads.pinned(view)
@@ -126,18 +131,23 @@ class Updates:
             self._in_flight.popleft()()
 
     def _give(self, index: int) -> None:
-        """The gradients of a block are complete, or will not be."""
+        """The gradients of a block are complete."""
         if self._max_norm is None:
-            self._blocks[index].is_updated = True
             self._queue(index)
-        elif index not in self._squares:
-            self._worker.do(self._downloads.mark(), functools.partial(self._measure, index))
+        else:
+            self._measure(index)
 
     def _measure(self, index: int) -> None:
+        """The norm of the gradients that the block has so far. What comes later is measured again."""
+        self._blocks[index].is_measured = True
+        self._worker.do(self._downloads.mark(), functools.partial(self._measured, index))
+
+    def _measured(self, index: int) -> None:
         gradients = self._blocks[index]
         self._squares[index] = _squares(gradients.views[number] for number in sorted(gradients.held))
 
     def _queue(self, index: int, scale: float = 1.0) -> None:
+        self._blocks[index].is_updated = True
         self._pending[index] = threading.Event()
         self._worker.do(self._downloads.mark(), functools.partial(self._update, index, scale))
 
@@ -151,8 +161,9 @@ class Updates:
             self._optimizers[index].step()
         finally:
             gradients.take()
-            self._pending.pop(index).set()
-        self._refill(index)
+            pending = self._pending[index]
+            self._refill(index)
+            pending.set()
 
     def finish(self) -> None:
         """Ends a step: all weights are new when this returns."""
@@ -162,7 +173,6 @@ class Updates:
         if self._max_norm is not None:
             scale = self._clip(left)
         for index in left:
-            self._blocks[index].is_updated = True
             self._queue(index, scale)
         if self._on_gpu is not None:
             self._on_gpu.step()
@@ -176,8 +186,8 @@ class Updates:
     def _clip(self, left: list[int]) -> float:
         """The factor that all gradients get; those on the GPU have it already."""
         for index in left:
-            if index not in self._squares:
-                self._worker.do(self._downloads.mark(), functools.partial(self._measure, index))
+            if not self._blocks[index].is_measured:
+                self._measure(index)
         groups = [] if self._on_gpu is None else self._on_gpu.param_groups
         on_gpu = [each.grad for group in groups for each in group["params"] if each.grad is not None]
         squares = _squares(on_gpu)
