@@ -1,8 +1,9 @@
 //! Why was a device idle? Looks at the edge that the work after each gap waited on, and at the host during the gap.
 
+use std::ops::Range;
+
 use busbound_trace::{Call, Event, EventId, Interval, IntervalSet, Nanos, Timestamp, Trace, TrackId};
 use serde::{Deserialize, Serialize};
-use std::ops::Range;
 
 use crate::graph::{Graph, WorkId};
 use crate::graph_launches::GraphLaunches;

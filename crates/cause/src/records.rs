@@ -9,6 +9,7 @@ use busbound_trace::{
 };
 
 use crate::graph_launches::launches_graph;
+use crate::host::is_issuing;
 use crate::search::first_after_near;
 use crate::thresholds::{
     CLOCKS_APART, CONFLICTING_RECORDS, LONGEST_QUEUE, OVERLAPPING_WORK, QUEUED_AT_THE_END, UNRECORDED_CALLS,
@@ -320,7 +321,7 @@ impl Joined<'_> {
         };
         for call in events.filter(|event| event.kind().is_call()) {
             let (kind, is_graph) = kinds[call.name_id().index()];
-            if !matches!(kind, Call::Launch | Call::Copy | Call::Memset) {
+            if !is_issuing(kind) {
                 continue;
             }
             // A call without a correlation cannot be joined to anything.

@@ -27,18 +27,18 @@ pub(crate) fn plan_stream(
     slots: Option<u32>,
     resident: Option<Vec<bool>>,
 ) -> PyResult<String> {
-    let blocks = bytes.into_iter().zip(compute_ms).map(|(bytes, compute_ms)| Block { bytes, compute_ms });
-    let inputs = StreamInputs {
-        blocks: blocks.collect(),
+    let alone = PyComponent {
+        bytes,
+        compute_ms,
         outside_ms,
         host_ms,
-        link: machine_of(machine)?.link_of(None),
-        measured_gbps,
-        gpu_bytes,
         outside_bytes,
         activation_bytes,
+        gbps: measured_gbps,
         slots,
+        uses: 1.0,
     };
+    let inputs = StreamInputs { gpu_bytes, ..alone.component(&machine_of(machine)?.link_of(None)).inputs };
     let plan = match resident {
         None => Stream::plan(&inputs),
         Some(resident) => Stream::predict(&inputs, resident, slots.unwrap_or(2)),

@@ -125,6 +125,11 @@ impl Stretch {
     }
 }
 
+/// Whether such a call launches, copies or sets memory.
+pub(crate) fn is_issuing(call: Call) -> bool {
+    matches!(call, Call::Launch | Call::Memset | Call::Copy)
+}
+
 /// Annotations and frames in which a loop waits for the next batch.
 fn is_input(name: &str) -> bool {
     name.starts_with("enumerate(DataLoader)")
@@ -202,7 +207,7 @@ impl<'a> Host<'a> {
             }
             let call = self.call_kind(&event);
             stretch.add(&event, call, &mut times.without_calls);
-            if matches!(call, Call::Launch | Call::Memset | Call::Copy) {
+            if is_issuing(call) {
                 times.issuing.push(position);
             }
             match event.kind() {

@@ -1,6 +1,6 @@
 //! What did a thread do at each moment? Its time as segments without gaps, each attributed to the innermost event around it.
 
-use busbound_trace::{Call, Event, EventId, EventKind, Interval, Timestamp, TrackId};
+use busbound_trace::{Call, Event, EventId, EventKind, Interval, Timestamp, Track, TrackId};
 
 use super::Host;
 
@@ -40,21 +40,24 @@ impl Host<'_> {
     pub(super) fn each_segment(&self, thread: TrackId, window: Interval, found: impl FnMut(HostSegment)) {
         let track = self.trace.track(thread);
         let first = track.position(window.start);
-        let mut around: Vec<Event<'_>> = track.running(first, window.start).filter(is_activity).collect();
-        around.reverse();
-        let within = track.events_from(first).take_while(|event| event.start() < window.end);
-        self.sweep(window, around.into_iter().chain(within.filter(is_activity)), found);
+        let later = track.events_from(first).filter(is_activity);
+        self.sweep((&track, first), window, (is_activity, later), found);
     }
 
-    /// Calls `found` with each segment of a window, if these are all events that count, in order.
+    /// Calls `found` with each segment of a window, if only some events count: which ones, and those of them from the first one on
+    /// that begins within the window.
     pub(super) fn sweep<'e>(
         &'e self,
+        (track, first): (&Track<'e>, usize),
         window: Interval,
-        events: impl Iterator<Item = Event<'e>>,
+        (counts, later): (impl Fn(&Event<'_>) -> bool, impl Iterator<Item = Event<'e>>),
         found: impl FnMut(HostSegment),
     ) {
         let mut sweep = Sweep { host: self, at: window.start, open: Vec::new(), inputs: 0, found };
-        for event in events {
+        let mut around: Vec<Event<'_>> = track.running(first, window.start).filter(counts).collect();
+        around.reverse();
+        let within = later.take_while(|event| event.start() < window.end);
+        for event in around.into_iter().chain(within) {
             sweep.close_until(event.start().max(window.start));
             sweep.open(event, window.end);
         }

@@ -5,7 +5,7 @@ use busbound_trace::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{Host, HostActivity, HostSegment, ThreadTimes};
+use super::{Host, HostActivity, HostSegment, ThreadTimes, is_issuing};
 use crate::thresholds::{HOST_STRETCH, OPERATOR_SEARCH_DEPTH, THREAD_IDLE};
 
 /// What a stretch of host time is spent on.
@@ -74,6 +74,13 @@ pub struct UsedTime {
     pub is_issuing: bool,
 }
 
+impl UsedTime {
+    /// Time in which a thread only launches: inside of a launch, or of none.
+    fn launching(interval: Interval, launch: Option<EventId>) -> Self {
+        Self { interval, what: HostUse::Launching, event: launch, is_issuing: launch.is_some() }
+    }
+}
+
 /// What a thread spends a window on, found segment by segment.
 struct Uses<'h> {
     thread: TrackId,
@@ -91,8 +98,7 @@ impl Uses<'_> {
             return;
         }
         let event = segment.event;
-        let is_issuing =
-            matches!(segment.activity, HostActivity::Call(Call::Launch | Call::Memset | Call::Copy));
+        let is_issuing = matches!(segment.activity, HostActivity::Call(call) if is_issuing(call));
         match self.pieces.last_mut().filter(|last| last.what == what && last.event == event) {
             Some(last) => last.interval = last.interval.hull(interval),
             None => self.pieces.push(UsedTime { interval, what, event, is_issuing }),
@@ -150,8 +156,7 @@ impl Host<'_> {
     /// What a thread spent a window on. Short host work between two launches counts as launching.
     pub fn uses(&self, thread: TrackId, window: Interval) -> Vec<UsedTime> {
         if self.is_launching(thread, window) {
-            let (what, event, is_issuing) = (HostUse::Launching, None, false);
-            return vec![UsedTime { interval: window, what, event, is_issuing }];
+            return vec![UsedTime::launching(window, None)];
         }
         let nothing = IntervalSet::default();
         let times = self.thread(thread);
@@ -168,7 +173,10 @@ impl Host<'_> {
     /// Like [`uses`](Self::uses), without the operators between launches: of those, there are the most.
     pub fn uses_and_launches(&self, thread: TrackId, window: Interval) -> Vec<UsedTime> {
         let Some(times) = self.thread(thread) else { return self.uses(thread, window) };
-        if self.is_launching(thread, window) || self.another_works(thread, window) {
+        if self.is_launching(thread, window) {
+            return vec![UsedTime::launching(window, None)];
+        }
+        if self.another_works(thread, window) {
             return self.uses(thread, window);
         }
         let (mut all, mut at) = (Vec::new(), window.start);
@@ -188,16 +196,11 @@ impl Host<'_> {
         }
         let track = self.trace.track(thread);
         let first = track.position(window.start);
-        let is_issuing =
-            |event: &Event<'_>| matches!(self.call_kind(event), Call::Launch | Call::Memset | Call::Copy);
-        let mut around: Vec<Event<'_>> = track.running(first, window.start).filter(is_issuing).collect();
-        around.reverse();
+        let counts = |event: &Event<'_>| is_issuing(self.call_kind(event));
         let next = times.issuing.partition_point(|position| (*position as usize) < first);
         let calls = times.issuing[next..].iter().map(|position| track.event_at(*position as usize));
-        let calls = calls.take_while(|call| call.start() < window.end);
-        self.sweep(window, around.into_iter().chain(calls), |segment| {
-            let (interval, event) = (segment.interval, segment.event);
-            all.push(UsedTime { interval, what: HostUse::Launching, event, is_issuing: event.is_some() });
+        self.sweep((&track, first), window, (counts, calls), |segment| {
+            all.push(UsedTime::launching(segment.interval, segment.event));
         });
     }
 

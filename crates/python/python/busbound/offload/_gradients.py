@@ -9,7 +9,7 @@ import torch
 
 from ._host import HostMemory
 from ._sizes import OffloadError
-from ._store import ALIGNMENT, StoredBlock
+from ._store import StoredBlock
 
 
 class CudaDownloads:
@@ -63,15 +63,15 @@ class BlockGradients:
         _refuse_shared(block)
         #: The model's own parameters, by their number in the block.
         self.parameters = {number: each for number, each in enumerate(block.tensors) if each.requires_grad}
-        offsets, size = {}, 0
-        for number, each in self.parameters.items():
-            offsets[number] = size
-            size += -(-each.numel() * each.element_size() // ALIGNMENT) * ALIGNMENT
+        # As in the block, without what is frozen.
+        of_tensors = [segment for segment in block.segments for _ in segment.tensors]
+        segments, size = {}, 0
+        for number in self.parameters:
+            segments[number] = of_tensors[number]._replace(offset=size)
+            size += of_tensors[number].room
         self._memory = HostMemory(size, device)
         #: Where the gradient of each is.
-        self.views = {
-            number: _view(self._memory.tensor, offset, self.parameters[number]) for number, offset in offsets.items()
-        }
+        self.views = {number: segment.of(self._memory.tensor) for number, segment in segments.items()}
         #: Parameters whose gradient no update has used yet.
         self.held: set[int] = set()
         #: By slot that a forward pass used: parameters whose gradient has not come.
@@ -113,11 +113,6 @@ class BlockGradients:
     def end_step(self) -> None:
         """Weights are new: no backward pass follows for what was computed with the old ones."""
         self._owed.clear()
-
-
-def _view(flat: Any, offset: int, like: Any) -> Any:
-    values = flat[offset : offset + like.numel() * like.element_size()].view(like.dtype)
-    return values.as_strided(like.shape, like.stride(), values.storage_offset())
 
 
 def _refuse_shared(block: StoredBlock) -> None:

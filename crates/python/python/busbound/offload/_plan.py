@@ -197,10 +197,8 @@ def _usable(store: Store) -> Store:
 
 def _bytes_to_train(store: Store) -> int:
     """Gradients and states of what is on the GPU anyway, and gradients of blocks that are being copied to the host."""
-    streamed = {id(each) for block in store.blocks for each in block.tensors}
-    outside = [each for each in store.model.parameters() if each.requires_grad and id(each) not in streamed]
-    largest = max(block.nbytes for block in store.blocks)
-    return _STATES * sum(nbytes_of(each) for each in outside) + 3 * largest
+    trained = sum(nbytes_of(each) for each in store.outside if each.requires_grad)
+    return _STATES * trained + 3 * max(block.nbytes for block in store.blocks)
 
 
 def _residents_in_training(store: Store, budget: int, fixed: int) -> list[int]:
@@ -220,22 +218,9 @@ def _answer(
 ) -> dict[str, Any]:
     stays = None if resident is None else [index in set(resident) for index in range(len(store.blocks))]
     try:
-        return _native(store, budget, fixed, measured, machine, slots, stays)
+        from .._native import BusboundError, plan_stream
     except ImportError:
         return _spread(store, budget, fixed + _activations(budget, measured), slots or 2, stays)
-
-
-def _native(
-    store: Store,
-    budget: int,
-    fixed: int,
-    measured: Measured | None,
-    machine: str | None,
-    slots: int | None,
-    resident: list[bool] | None,
-) -> dict[str, Any]:
-    from .._native import BusboundError, plan_stream
-
     compute = [0.0] * len(store.blocks) if measured is None else measured.compute_ms
     try:
         answer = plan_stream(
@@ -249,7 +234,7 @@ def _native(
             None if measured is None else measured.gbps,
             machine,
             slots,
-            resident,
+            stays,
         )
     except BusboundError as error:
         raise OffloadError(str(error)) from error

@@ -41,6 +41,11 @@ class Segment(NamedTuple):
     shape: tuple[int, ...]
     stride: tuple[int, ...]
 
+    @property
+    def room(self) -> int:
+        """Bytes until the next tensor."""
+        return -(-self.nbytes // ALIGNMENT) * ALIGNMENT
+
     def of(self, flat: Any) -> Any:
         """This tensor in a flat buffer with the layout of the block."""
         values = flat[self.offset : self.offset + self.nbytes].view(self.dtype)
@@ -124,9 +129,10 @@ class Store:
                 stored.take()
                 self.blocks.append(stored)
         streamed = {id(tensor) for block in self.blocks for tensor in block.tensors}
-        self._outside = [tensor for tensor in tensors_of(model) if id(tensor) not in streamed]
-        self.outside_bytes = sum(piece.end - piece.begin for piece in pieces(self._outside)) + sum(
-            nbytes_of(tensor) for tensor in self._outside if not is_plain(tensor)
+        #: Tensors that are on the GPU all the time.
+        self.outside = [tensor for tensor in tensors_of(model) if id(tensor) not in streamed]
+        self.outside_bytes = sum(piece.end - piece.begin for piece in pieces(self.outside)) + sum(
+            nbytes_of(tensor) for tensor in self.outside if not is_plain(tensor)
         )
 
     @property
@@ -136,7 +142,7 @@ class Store:
 
     def move_outside(self) -> None:
         """Moves everything that is not in a block to the GPU."""
-        move(self._outside, lambda tensor: self.device)
+        move(self.outside, lambda tensor: self.device)
 
     def move_home(self) -> None:
         """Moves everything to where it was. Weights of blocks that were in host memory stay in their buffers."""
@@ -159,7 +165,7 @@ class Store:
                 name, tuple(same), offset, nbytes_of(tensor), tensor.dtype, tuple(tensor.shape), _dense_stride(tensor)
             )
             segments.append(segment)
-            offset += -(-segment.nbytes // ALIGNMENT) * ALIGNMENT
+            offset += segment.room
         return segments
 
 
