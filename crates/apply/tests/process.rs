@@ -149,10 +149,31 @@ fn a_context_that_begins_again_gets_new_memory() {
 }
 
 #[test]
+fn every_gpu_and_context_has_its_own_memory() {
+    let staged = assert_same(&["contexts"], &[]);
+    // Four threads, three rounds over two GPUs and a second context of the first; then one copy each way.
+    let (there, back) = (staged.counted(Kind::StagedIn).copies, staged.counted(Kind::StagedOut).copies);
+    assert_eq!((there, back), (4 * 9 + 1, 4 * 9 + 1), "{}", staged.printed());
+    assert!(staged.printed().contains("a stream of the other context: 400"), "{}", staged.printed());
+}
+
+#[test]
+fn memory_of_another_process_is_copied_as_the_gpus_own() {
+    let staged = assert_same(&["shared"], &[]);
+    assert_eq!((staged.counted(Kind::StagedIn).copies, staged.counted(Kind::StagedOut).copies), (2, 2));
+    assert_eq!(staged.tallies.len(), 2);
+}
+
+#[test]
 fn random_copies_leave_the_same_bytes() {
     for seed in ["1", "2"] {
         let staged = assert_same(&["fuzz", seed, "200"], &[(settings::SMALLEST_KIB, "1")]);
         assert!(staged.counted(Kind::StagedIn).copies > 50);
+    }
+    // Large ones are cut in other ways, and differently for few and for many threads.
+    for threads in ["2", "8"] {
+        let staged = assert_same(&["fuzz", threads, "16", "96"], &[(settings::THREADS, threads)]);
+        assert!(staged.counted(Kind::StagedOut).copies > 5);
     }
 }
 

@@ -25,7 +25,7 @@ pub(super) fn carry(process: &Process, driver: &Driver, copy: Pageable) -> Optio
     let context = process.contexts.current(state, driver, copy.stream)?;
     let pool = context.pool.as_deref()?;
     let is_new = copy.direction == Direction::Out && is_new(copy.host, copy.bytes);
-    let cut = Cut::of(copy.direction, copy.bytes, is_new);
+    let cut = Cut::of(copy.direction, copy.bytes, is_new, pool.threads);
     let chunks = copy.bytes.div_ceil(cut.chunk);
     let _beside = driver.beside_captures();
     let slots = context.ring.lock().ok()?.take(state, driver, chunks.min(MOST_SLOTS));

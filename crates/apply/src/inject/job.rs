@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::request::Direction;
 use super::ring::{SLOT, Slot};
+use super::stream::stream;
 use super::touch::bring_in;
 
 /// How a copy is cut. The numbers are those measured best: see docs/results/try.md.
@@ -14,32 +15,44 @@ pub(super) struct Cut {
     /// What a thread takes at once: small enough that several share a chunk and the first one is soon full, but large where
     /// memory is new, because threads that bring in pages next to each other wait for each other.
     piece: usize,
-    /// Past the caches. Into the ring: for a copy that fits in them, fetching the old content of the ring costs half of the
-    /// time. Out of it: for one that does not fit, fetching what is overwritten costs half; new pages are in the caches already.
+    /// Past the caches. Into the ring: where the threads' own rate is the limit, fetching the old content of the ring costs half
+    /// of the time. Out of it: for a copy that does not fit in the caches, fetching what is overwritten costs half; new pages are
+    /// in the caches already.
     streams: bool,
 }
 
 const LARGE: usize = 64 << 20;
 const MEDIUM: usize = 16 << 20;
 const MIB: usize = 1 << 20;
+/// With so few threads their own rate is the limit, not that of the memory.
+const FEW: usize = 4;
 
 impl Cut {
-    pub(super) fn of(direction: Direction, bytes: usize, is_new: bool) -> Self {
-        let chunk = if bytes >= LARGE {
-            SLOT
-        } else if bytes >= MEDIUM {
-            2 * MIB
-        } else {
-            MIB
+    /// For a copy that this many threads share.
+    pub(super) fn of(direction: Direction, bytes: usize, is_new: bool, threads: usize) -> Self {
+        match direction {
+            Direction::In => Self::into_ring(bytes, threads),
+            Direction::Out => Self::out_of_ring(bytes, is_new, threads),
+        }
+    }
+
+    fn into_ring(bytes: usize, threads: usize) -> Self {
+        let streams = bytes < LARGE || threads <= FEW;
+        Self { chunk: MIB, piece: if streams { MIB / 8 } else { MIB / 4 }, streams }
+    }
+
+    fn out_of_ring(bytes: usize, is_new: bool, threads: usize) -> Self {
+        let streams = !is_new && bytes >= 2 * MEDIUM;
+        let chunk = match bytes {
+            _ if streams || bytes >= LARGE => SLOT,
+            MEDIUM.. => 2 * MIB,
+            _ => MIB,
         };
-        let piece = match direction {
-            Direction::Out if is_new || bytes >= LARGE => MIB,
-            Direction::In if bytes >= LARGE => MIB / 2,
-            _ => MIB / 8,
-        };
-        let streams = match direction {
-            Direction::In => bytes < LARGE,
-            Direction::Out => !is_new && bytes >= 2 * MEDIUM,
+        let piece = match streams {
+            _ if is_new => MIB,
+            true if threads < FEW => MIB,
+            true => MIB / 2,
+            false => MIB / 8,
         };
         Self { chunk, piece, streams }
     }
@@ -177,37 +190,6 @@ impl Job {
     }
 }
 
-/// Copies without fetching the target into the caches.
-///
-/// # Safety
-/// As [`std::ptr::copy_nonoverlapping`].
-unsafe fn stream(from: *const u8, to: *mut u8, length: usize) {
-    use std::arch::x86_64::{
-        __m128i, _MM_HINT_T0, _mm_loadu_si128, _mm_prefetch, _mm_sfence, _mm_stream_si128,
-    };
-    const LINE: usize = 64;
-    const AHEAD: usize = 1024;
-    let head = to.align_offset(LINE).min(length);
-    let lines = (length - head) / LINE;
-    let tail = head + lines * LINE;
-    // SAFETY: all addresses are within the two ranges (a prefetch may be outside); lines of the target are aligned.
-    unsafe {
-        std::ptr::copy_nonoverlapping(from, to, head);
-        for line in 0..lines {
-            let (from, to) = (from.add(head + line * LINE), to.add(head + line * LINE));
-            _mm_prefetch::<_MM_HINT_T0>(from.wrapping_add(AHEAD).cast());
-            let (from, to) = (from.cast::<__m128i>(), to.cast::<__m128i>());
-            let parts = [0, 1, 2, 3].map(|part| _mm_loadu_si128(from.add(part)));
-            for (part, value) in parts.into_iter().enumerate() {
-                _mm_stream_si128(to.add(part), value);
-            }
-        }
-        // Others see the stores before they see that the piece is done.
-        _mm_sfence();
-        std::ptr::copy_nonoverlapping(from.add(tail), to.add(tail), length - tail);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -222,12 +204,15 @@ mod tests {
         Job::new(Direction::In, from.as_ptr().cast_mut(), from.len(), cut, slots.collect())
     }
 
+    /// Of a length that no piece is a multiple of.
+    const NUMBERS: [u8; 7] = [3, 1, 4, 15, 92, 65, 35];
+
     /// Every byte is copied once, by whatever threads, for sizes around the cuts.
     #[test]
     fn pieces_cover_a_copy_exactly() {
         for bytes in [1, MIB / 8 - 1, MIB / 8, MIB + 1, MEDIUM - 1, MEDIUM, LARGE - 1, LARGE + 3] {
-            let from: Vec<u8> = (0..bytes).map(|at| (at % 251) as u8).collect();
-            let (cut, mut pinned) = (Cut::of(Direction::In, bytes, false), Vec::new());
+            let from = NUMBERS.repeat(bytes / NUMBERS.len() + 1)[..bytes].to_vec();
+            let (cut, mut pinned) = (Cut::of(Direction::In, bytes, false, 8), Vec::new());
             let job = job(&from, cut, &mut pinned);
             assert!(!job.work(), "nothing is open");
             job.open(job.chunks);
@@ -245,26 +230,26 @@ mod tests {
     }
 
     #[test]
+    fn every_cut_fits_in_a_slot_and_is_cut_evenly() {
+        for bytes in [1, MIB, MEDIUM, 2 * MEDIUM - 1, 2 * MEDIUM, LARGE, 16 * LARGE] {
+            for (direction, is_new) in
+                [(Direction::In, false), (Direction::Out, false), (Direction::Out, true)]
+            {
+                for threads in 1..=16 {
+                    let cut = Cut::of(direction, bytes, is_new, threads);
+                    assert!(cut.chunk <= SLOT && cut.chunk.is_multiple_of(cut.piece), "{bytes} {cut:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn a_closed_job_gives_out_nothing_and_becomes_quiet() {
         let (from, mut pinned) = (vec![1u8; MIB], Vec::new());
-        let job = job(&from, Cut::of(Direction::In, MIB, false), &mut pinned);
+        let job = job(&from, Cut::of(Direction::In, MIB, false, 8), &mut pinned);
         job.open(1);
         assert!(job.work());
         job.close();
         assert!(!job.work() && job.is_quiet());
-    }
-
-    #[test]
-    fn streaming_copies_every_byte_at_every_alignment() {
-        let from: Vec<u8> = (0..5000).map(|at| (at % 255) as u8).collect();
-        for (shift, length) in [(0, 0), (0, 5000), (1, 1), (3, 63), (7, 64), (9, 4000), (63, 129)] {
-            let mut to = vec![0xff; 5000];
-            // SAFETY: both have the length from the shift on.
-            unsafe {
-                stream(from.as_ptr().wrapping_add(shift), to.as_mut_ptr().wrapping_add(shift / 2), length)
-            };
-            assert_eq!(to[shift / 2..shift / 2 + length], from[shift..shift + length]);
-            assert!(to[..shift / 2].iter().chain(&to[shift / 2 + length..]).all(|&byte| byte == 0xff));
-        }
     }
 }

@@ -26,5 +26,6 @@ mod request;
 mod ring;
 mod sizing;
 mod state;
+mod stream;
 mod system;
 mod touch;

@@ -14,6 +14,8 @@ const STACK: usize = 128 << 10;
 pub(super) struct Pool {
     jobs: Mutex<Jobs>,
     wake: Condvar,
+    /// That copy, the calling one included.
+    pub(super) threads: usize,
     /// False if the process has no CPU for a thread that only looks for work.
     may_spin: bool,
 }
@@ -28,7 +30,7 @@ impl Pool {
     /// Starts this many threads, on these CPUs, or fewer if the system allows no more; says how many.
     pub(super) fn start(threads: usize, cpus: Option<Cpus>) -> (Arc<Self>, usize) {
         let all = std::thread::available_parallelism().map_or(1, usize::from);
-        let pool = Arc::new(Self { may_spin: threads + 1 < all, ..Self::default() });
+        let pool = Arc::new(Self { threads: threads + 1, may_spin: threads + 1 < all, ..Self::default() });
         let mut count = 0;
         without_signals(|| {
             for _ in 0..threads {

@@ -21,6 +21,9 @@ const MOST: usize = 12;
 const REACHED: f64 = 0.9;
 /// What is left of a thread's rate when others copy too.
 const BESIDE_OTHERS: f64 = 0.65;
+/// The most that is left, in GB/s: what is measured at the start is in the caches, what programs copy is not. Measured, see
+/// docs/results/try.md.
+const MOST_BESIDE_OTHERS: f64 = 7.5;
 /// Where the system does not say which link it is.
 const USUAL_LINK: f64 = 31.5;
 
@@ -75,7 +78,7 @@ pub(super) fn threads(settings: &Settings, gpu: &Gpu) -> Option<usize> {
 /// As many as it takes to fill the link, each slower than one alone.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to a few threads")]
 fn wanted(link: f64, one: f64) -> usize {
-    (link * REACHED / (BESIDE_OTHERS * one).max(0.1)).ceil().clamp(1.0, 64.0) as usize
+    (link * REACHED / (BESIDE_OTHERS * one).clamp(0.1, MOST_BESIDE_OTHERS)).ceil().clamp(1.0, 64.0) as usize
 }
 
 /// How fast does one thread copy, in GB/s? Takes about two milliseconds.
@@ -113,6 +116,8 @@ mod tests {
     #[test]
     fn as_many_threads_as_fill_the_link() {
         assert_eq!(wanted(63.0, 11.5), 8);
+        assert_eq!(wanted(63.0, 14.5), 8, "in the caches a thread is faster than it will be");
+        assert_eq!(wanted(63.0, 6.0), 15);
         assert_eq!(wanted(15.75, 12.0), 2);
     }
 }

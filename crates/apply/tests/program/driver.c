@@ -2,6 +2,7 @@
 // late and in small parts, so that a wrong order shows. What it does with pageable memory is what NVIDIA documents: a copy to the
 // GPU has read its source when the call returns, a copy from the GPU is done.
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -11,7 +12,7 @@
 #include <unistd.h>
 
 typedef int Code;
-enum { OK = 0, INVALID_VALUE = 1, INVALID_CONTEXT = 201, NOT_READY = 600, BROKEN = 700, UNSUPPORTED = 900, OTHER_THREAD = 906 };
+enum { OK = 0, INVALID_VALUE = 1, INVALID_CONTEXT = 201, INVALID_HANDLE = 400, NOT_READY = 600, BROKEN = 700, UNSUPPORTED = 900, OTHER_THREAD = 906 };
 
 typedef struct Task {
     enum { COPY, EVENT, CALL } kind;
@@ -30,12 +31,14 @@ typedef struct Stream {
     pthread_t thread;
     Task *first, *last;
     int busy, capturing, counts;
+    uintptr_t context;
 } Stream;
 
 typedef struct Range {
     uint64_t at;
     size_t bytes;
     int kind; // 1 pinned, 2 device, 3 managed
+    int file;
     struct Range *next;
 } Range;
 
@@ -44,9 +47,13 @@ static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static Range *ranges;
 static Stream legacy;
 static __thread Stream *own;
-static __thread int context, capture_mode;
+static __thread int capture_mode;
+static __thread uintptr_t context;
 static int captures, initialized, process;
 static uint64_t context_number = 1;
+// Each GPU has its primary context, and a program may make more: their handles are numbers from these on.
+enum { GPUS = 2, PRIMARY = 77, MADE = 100 };
+static uintptr_t made_contexts;
 long fakePageable, fakePinned, fakeQueriesInCapture;
 static long copies, fails_after = -1;
 
@@ -122,7 +129,7 @@ static Range *at(uint64_t address) {
 static void add(void *address, size_t bytes, int kind) {
     Range *range = malloc(sizeof *range);
     pthread_mutex_lock(&lock);
-    *range = (Range){(uint64_t)(uintptr_t)address, bytes, kind, ranges};
+    *range = (Range){(uint64_t)(uintptr_t)address, bytes, kind, -1, ranges};
     ranges = range;
     pthread_mutex_unlock(&lock);
 }
@@ -153,6 +160,7 @@ static Code copy(uint64_t to, uint64_t from, size_t bytes, uintptr_t handle, int
     Code code = usable();
     if (code) return code;
     Stream *stream = of(handle);
+    if (handle > 2 && stream->context != context) return INVALID_HANDLE;
     Range *target = at(to), *source = at(from);
     for (int side = 0; side < 2; side++) {
         Range *range = side ? source : target;
@@ -195,9 +203,19 @@ Code cuInit(unsigned flags) {
     return process == getpid() && !flags ? OK : 3;
 }
 Code cuDriverGetVersion(int *version) { return *version = 13000, OK; }
-Code cuDeviceGet(int *device, int number) { return *device = number, OK; }
-Code cuDeviceGetCount(int *count) { return *count = 1, OK; }
-Code cuDevicePrimaryCtxRetain(uintptr_t *made, int device) { return (void)device, *made = 77, usable() == 3 ? 3 : OK; }
+Code cuDeviceGet(int *device, int number) { return *device = number, number < GPUS ? OK : 101; }
+Code cuDeviceGetCount(int *count) { return *count = GPUS, OK; }
+Code cuDevicePrimaryCtxRetain(uintptr_t *made, int device) { return *made = PRIMARY + device, usable() == 3 ? 3 : OK; }
+static int is_context(uintptr_t handle) { return (handle >= PRIMARY && handle < PRIMARY + GPUS) || (handle > MADE && handle <= made_contexts); }
+Code cuCtxCreate_v2(uintptr_t *made, unsigned flags, int device) {
+    (void)flags, (void)device;
+    pthread_mutex_lock(&lock);
+    if (made_contexts < MADE) made_contexts = MADE;
+    *made = context = ++made_contexts;
+    pthread_mutex_unlock(&lock);
+    return OK;
+}
+Code cuCtxDestroy_v2(uintptr_t ended) { return context = context == ended ? 0 : context, is_context(ended) ? OK : INVALID_CONTEXT; }
 Code cuDevicePrimaryCtxReset_v2(int device) {
     (void)device;
     pthread_mutex_lock(&lock);
@@ -207,10 +225,12 @@ Code cuDevicePrimaryCtxReset_v2(int device) {
     pthread_mutex_unlock(&lock);
     return OK;
 }
-Code cuCtxSetCurrent(uintptr_t wanted) { return context = wanted == 77, OK; }
-Code cuCtxGetCurrent(uintptr_t *current) { return *current = context ? 77 : 0, OK; }
-Code cuCtxGetId(uintptr_t of_context, unsigned long long *id) { return *id = context_number, of_context == 77 ? OK : INVALID_CONTEXT; }
-Code cuCtxGetDevice(int *device) { return *device = 0, usable(); }
+Code cuCtxSetCurrent(uintptr_t wanted) { return context = is_context(wanted) ? wanted : 0, OK; }
+Code cuCtxGetCurrent(uintptr_t *current) { return *current = context, OK; }
+Code cuCtxGetId(uintptr_t of_context, unsigned long long *id) {
+    return *id = context_number * 1000 + of_context, is_context(of_context) ? OK : INVALID_CONTEXT;
+}
+Code cuCtxGetDevice(int *device) { return *device = context > MADE ? 0 : (int)(context - PRIMARY), usable(); }
 Code cuCtxSynchronize(void) { return drain(&legacy), OK; }
 Code cuDeviceGetPCIBusId(char *name, int length, int device) { return snprintf(name, length, "0000:ff:1f.%d", device), OK; }
 Code cuDeviceGetAttribute(int *value, int attribute, int device) {
@@ -218,9 +238,33 @@ Code cuDeviceGetAttribute(int *value, int attribute, int device) {
     *value = attribute == 100 && getenv("FAKE_COHERENT") ? 1 : 0;
     return OK;
 }
+// Memory that another process can map by the number of the file.
 Code cuMemAlloc_v2(uint64_t *made, size_t bytes) {
-    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    int file = memfd_create("device", 0);
+    if (file < 0 || ftruncate(file, bytes)) return 2;
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     add(memory, bytes, 2);
+    at((uint64_t)(uintptr_t)memory)->file = file;
+    return *made = (uint64_t)(uintptr_t)memory, OK;
+}
+typedef struct Shared {
+    int process, file;
+    size_t bytes;
+    char rest[48];
+} Shared;
+Code cuIpcGetMemHandle(Shared *shared, uint64_t address) {
+    Range *range = at(address);
+    if (!range || range->kind != 2) return INVALID_VALUE;
+    return *shared = (Shared){getpid(), range->file, range->bytes, {0}}, OK;
+}
+Code cuIpcOpenMemHandle_v2(uint64_t *made, Shared shared, unsigned flags) {
+    char path[64];
+    (void)flags;
+    snprintf(path, sizeof path, "/proc/%d/fd/%d", shared.process, shared.file);
+    int file = open(path, O_RDWR);
+    if (file < 0) return INVALID_HANDLE;
+    void *memory = mmap(NULL, shared.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    add(memory, shared.bytes, 2);
     return *made = (uint64_t)(uintptr_t)memory, OK;
 }
 Code cuMemsetD8_v2(uint64_t to, unsigned char value, size_t bytes) { return memset((void *)(uintptr_t)to, value, bytes), OK; }
@@ -260,6 +304,7 @@ Code cuPointerGetAttributes(unsigned count, const int *asked, void **answers, ui
 Code cuStreamCreate(uintptr_t *made, unsigned flags) {
     (void)flags;
     Stream *stream = calloc(1, sizeof *stream);
+    stream->context = context;
     start(stream);
     return *made = (uintptr_t)stream, OK;
 }
@@ -268,7 +313,7 @@ Code cuStreamSynchronize(uintptr_t handle) {
     if (!code && !(code = of(handle)->capturing ? UNSUPPORTED : OK)) drain(of(handle));
     return code;
 }
-Code cuStreamGetCtx(uintptr_t handle, uintptr_t *found) { return (void)handle, *found = 77, OK; }
+Code cuStreamGetCtx(uintptr_t handle, uintptr_t *found) { return *found = handle > 2 ? of(handle)->context : context, OK; }
 Code cuStreamIsCapturing(uintptr_t handle, int *status) { return *status = of(handle)->capturing, OK; }
 Code cuStreamBeginCapture_v2(uintptr_t handle, int mode) {
     if (handle <= 2 || of(handle)->capturing) return UNSUPPORTED;

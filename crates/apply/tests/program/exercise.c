@@ -1,7 +1,7 @@
 // Copies in every way that programs use, and prints what came of it. The same program, with and without the library, on the fake
 // driver and on a real one, must print the same. Each exercise prints codes and checksums only, no times.
 //
-//   exercise entries | races | threads | capture | fork | errors | kinds | reset | large BYTES | fuzz SEED SECONDS|COUNT
+//   exercise entries | races | threads | capture | fork | errors | kinds | reset | contexts | shared | large BYTES | fuzz SEED COUNT [MIB]
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
@@ -317,6 +317,109 @@ static void reset(void) {
     }
 }
 
+// Every GPU and every context has its own streams and memory; a thread uses one after the other, several at the same time.
+typedef struct {
+    int number;
+    Handle contexts[8];
+    int count;
+    Code code;
+    uint64_t sum;
+} Tour;
+
+static void *tour(void *argument) {
+    Tour *tour = argument;
+    size_t bytes = (5 << 20) + 321;
+    char *source = malloc(bytes), *target = malloc(bytes);
+    for (int turn = 0; turn < 3 * tour->count; turn++) {
+        CALL("cuCtxSetCurrent", (Handle), tour->contexts[(turn + tour->number) % tour->count]);
+        Address device = on_device(bytes);
+        Handle stream = turn % 2 ? new_stream(1) : 2;
+        fill(source, bytes, tour->number * 100 + turn);
+        tour->code |= copy_by("cuMemcpyHtoDAsync_v2", device, (Address)source, bytes, stream);
+        memset(source, 0, bytes);
+        tour->code |= copy_by("cuMemcpyDtoHAsync_v2", (Address)target, device, bytes, stream);
+        tour->sum = tour->sum * 31 + sum(target, bytes);
+    }
+    return NULL;
+}
+
+static void contexts(void) {
+    enum { COUNT = 4 };
+    int devices = 0;
+    pthread_t running[COUNT];
+    Tour tours[COUNT] = {0};
+    Handle all[8] = {context}, second = 0;
+    CALL("cuDeviceGetCount", (int *), &devices);
+    int count = 1;
+    for (int device = 1; device < devices && device < 4; device++)
+        if (!CALL("cuDevicePrimaryCtxRetain", (Handle *, int), &all[count], device)) count++;
+    printf("a second context: %d\n", CALL("cuCtxCreate_v2", (Handle *, unsigned, int), &second, 0, 0));
+    all[count++] = second;
+    for (int number = 0; number < COUNT; number++) {
+        tours[number] = (Tour){.number = number, .count = count};
+        memcpy(tours[number].contexts, all, sizeof all);
+        pthread_create(&running[number], NULL, tour, &tours[number]);
+    }
+    for (int number = 0; number < COUNT; number++) {
+        pthread_join(running[number], NULL);
+        printf("thread %d: %d %016lx\n", number, tours[number].code, tours[number].sum);
+    }
+    // A stream of another context than the current one: whatever the driver says.
+    size_t bytes = 4 << 20;
+    char *source = fresh(bytes);
+    CALL("cuCtxSetCurrent", (Handle), second);
+    Handle stream = new_stream(1);
+    CALL("cuCtxSetCurrent", (Handle), context);
+    printf("a stream of the other context: %d\n", copy_by("cuMemcpyHtoDAsync_v2", on_device(bytes), (Address)source, bytes, stream));
+    printf("it ends: %d\n", CALL("cuCtxDestroy_v2", (Handle), second));
+    CALL("cuCtxSetCurrent", (Handle), context);
+    round_trip("after it");
+}
+
+// Memory of another process: what the GPU of one wrote, the other one reads.
+typedef struct {
+    char bytes[64];
+} Shared;
+
+static void read_shared(int from, int to) {
+    size_t bytes = 7 << 20;
+    Shared shared;
+    Address device = 0;
+    char *target = fresh(bytes);
+    if (begin() || read(from, &shared, sizeof shared) != sizeof shared) exit(3);
+    Code opened = ((Code (*)(Address *, Shared, unsigned))function("cuIpcOpenMemHandle_v2"))(&device, shared, 1);
+    printf("opened: %d\n", opened), fflush(stdout);
+    if (!opened) {
+        Code code = copy_by("cuMemcpyDtoH_v2", (Address)target, device, bytes, 0);
+        printf("read: %d %016lx\n", code, sum(target, bytes)), fflush(stdout);
+        fill(target, bytes, 12);
+        code = copy_by("cuMemcpyHtoD_v2", device, (Address)target, bytes, 0);
+        printf("written: %d %d\n", code, CALL("cuCtxSynchronize", (void))), fflush(stdout);
+    }
+    if (write(to, "x", 1) != 1) exit(3);
+}
+
+static void share(void) {
+    int there[2], back[2], status;
+    if (pipe(there) || pipe(back)) exit(3);
+    pid_t child = fork();
+    if (child == 0) read_shared(there[0], back[1]), _exit(0);
+    size_t bytes = 7 << 20;
+    Shared shared = {{0}};
+    char *source = fresh(bytes), done;
+    if (begin()) exit(3);
+    Address device = on_device(bytes);
+    fill(source, bytes, 11);
+    printf("sum: %016lx\n", sum(source, bytes));
+    copy_by("cuMemcpyHtoD_v2", device, (Address)source, bytes, 0);
+    CALL("cuCtxSynchronize", (void));
+    printf("a handle: %d\n", CALL("cuIpcGetMemHandle", (Shared *, Address), &shared, device));
+    if (write(there[1], &shared, sizeof shared) != sizeof shared || read(back[0], &done, 1) != 1) exit(3);
+    waitpid(child, &status, 0);
+    Code code = copy_by("cuMemcpyDtoH_v2", (Address)source, device, bytes, 0);
+    printf("what the other wrote: %d %016lx\n", code, sum(source, bytes));
+}
+
 static void large(size_t bytes) {
     char *source = fresh(bytes + 3), *target = fresh(bytes + 3);
     Address device = on_device(bytes + 1);
@@ -328,8 +431,9 @@ static void large(size_t bytes) {
 
 // Random copies. Each stream has its own memory on the device, so that the result does not depend on how streams are interleaved;
 // the legacy stream, which waits for the others, uses all of it.
-static void fuzz(uint64_t seed, long count) {
-    enum { STREAMS = 4, REGION = 24 << 20 };
+static void fuzz(uint64_t seed, long count, size_t mib) {
+    enum { STREAMS = 4 };
+    const size_t REGION = mib << 20;
     uint64_t state = seed * 2654435761u + 12345, results = 0;
     // To find the call that differs.
     int is_traced = getenv("EXERCISE_TRACE") != NULL;
@@ -393,6 +497,7 @@ int main(int count, char **arguments) {
     driver = dlopen("libcuda.so.1", RTLD_NOW);
     if (!driver) return fprintf(stderr, "%s\n", dlerror()), 3;
     if (!strcmp(what, "fork")) return forks(), 0;
+    if (!strcmp(what, "shared")) return share(), 0;
     Code code = begin();
     if (code) return fprintf(stderr, "CUDA does not begin: %d\n", code), 3;
     if (!strcmp(what, "entries")) entries();
@@ -403,8 +508,9 @@ int main(int count, char **arguments) {
     else if (!strcmp(what, "gone")) gone();
     else if (!strcmp(what, "kinds")) kinds();
     else if (!strcmp(what, "reset")) reset();
+    else if (!strcmp(what, "contexts")) contexts();
     else if (!strcmp(what, "large")) large(strtoull(arguments[2], NULL, 0));
-    else if (!strcmp(what, "fuzz")) fuzz(strtoull(arguments[2], NULL, 0), atol(arguments[3]));
+    else if (!strcmp(what, "fuzz")) fuzz(strtoull(arguments[2], NULL, 0), atol(arguments[3]), count > 4 ? strtoull(arguments[4], NULL, 0) : 24);
     else return fprintf(stderr, "no exercise named %s\n", what), 2;
     return 0;
 }
