@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use busbound::machine::Interconnect;
 use busbound::whatif::Range;
 use busbound::whatif::plan::parallel::{Workload, Zero};
+use busbound::whatif::plan::stream::LayeredModel;
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::names::{any_gpu, any_machine};
@@ -35,7 +36,7 @@ pub(crate) enum PlanCommand {
     Kv(KvArgs),
     /// Estimate whether prefetching hides weights that stay in host memory
     #[command(
-        after_help = "Examples:\n  busbound plan offload --layers 40 --bytes 168MB --compute 6.5 --link h200\n  busbound plan offload --trace run.json.gz    layers, bytes, compute from a run\n  busbound plan offload --layers 40 --bytes 168MB --compute 6.5 \\\n      --topology topo.json                         the machine of busbound topo"
+        after_help = "Examples:\n  busbound plan offload --layers 40 --bytes 168MB --compute 6.5 --link h200\n  busbound plan offload --layers 40 --bytes 168MB --compute 1.5 \\\n      --gpu-memory 4GB --link h200                 which layers stay on the GPU\n  busbound plan offload --gpu-memory 8GB --link h200 \\\n      --model text=24x400MB:3.1 --model denoiser=57x420MB:9.5:50\n  busbound plan offload --trace run.json.gz    layers, bytes, compute from a run\n  busbound plan offload --layers 40 --bytes 168MB --compute 6.5 \\\n      --topology topo.json                         the machine of busbound topo"
     )]
     Offload(OffloadArgs),
     /// Choose a parallelism for a transformer on these GPUs
@@ -229,13 +230,13 @@ pub(crate) struct KvArgs {
 #[derive(Debug, Args)]
 pub(crate) struct OffloadArgs {
     /// Number of layers, or groups of layers, that are copied one by one
-    #[arg(long, value_name = "N", required_unless_present = "trace")]
+    #[arg(long, value_name = "N", required_unless_present_any = ["trace", "model"])]
     pub(crate) layers: Option<u32>,
     /// Size of one layer
-    #[arg(long, value_name = "SIZE", value_parser = parse_size, required_unless_present = "trace")]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, required_unless_present_any = ["trace", "model"])]
     pub(crate) bytes: Option<u64>,
     /// Compute time of one layer in ms, or a range such as 5.6..6.5
-    #[arg(long, value_name = "MS", required_unless_present = "trace")]
+    #[arg(long, value_name = "MS", required_unless_present_any = ["trace", "model"])]
     pub(crate) compute: Option<Range>,
     /// Take what is not given from this trace: large copies per step, their size, compute between them
     #[arg(long, value_name = "PATH")]
@@ -265,11 +266,44 @@ pub(crate) struct OffloadArgs {
     #[arg(long)]
     pub(crate) pageable: bool,
     #[command(flatten)]
+    pub(crate) within: WithinArgs,
+    #[command(flatten)]
     pub(crate) reading: ReadingArgs,
     #[command(flatten)]
     pub(crate) emit: EmitArgs,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
+}
+
+/// A given amount of GPU memory.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Within the memory of a GPU")]
+pub(crate) struct WithinArgs {
+    /// Choose the layers that stay on the GPU and stream the others, as busbound.offload does, within this much memory
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, conflicts_with_all = ["depth", "resident", "all_to_all", "pageable", "emit"])]
+    pub(crate) gpu_memory: Option<u64>,
+    /// Part of --gpu-memory for weights outside of the layers and for activations
+    #[arg(long, value_name = "SIZE", value_parser = parse_size_or_zero, default_value = "0", requires = "gpu_memory")]
+    pub(crate) outside: u64,
+    /// One of several models that run one after another: NAME=LAYERSxSIZE:MS[:PASSES], such as denoiser=57x420MB:9.5:50
+    #[arg(long, value_name = "MODEL", value_parser = parse_model, requires = "gpu_memory", conflicts_with_all = ["layers", "bytes", "compute", "trace"])]
+    pub(crate) model: Vec<LayeredModel>,
+}
+
+/// `denoiser=57x420MB:9.5..10:50`; without passes, one.
+fn parse_model(text: &str) -> Result<LayeredModel, String> {
+    let wrong = || format!("{text:?} is not NAME=LAYERSxSIZE:MS[:PASSES], such as denoiser=57x420MB:9.5:50");
+    let (name, rest) = text.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or_else(wrong)?;
+    let mut parts = rest.split(':');
+    let (layers, size) = parts.next().and_then(|shape| shape.split_once('x')).ok_or_else(wrong)?;
+    let model = LayeredModel {
+        name: Some(name.to_owned()),
+        layers: layers.trim().parse().map_err(|_| wrong())?,
+        layer_bytes: parse_size(size)?,
+        compute_ms: parts.next().ok_or_else(wrong)?.parse()?,
+        uses: parts.next().map_or(Ok(1.0), parse_count)?,
+    };
+    if parts.next().is_some() { Err(wrong()) } else { Ok(model) }
 }
 
 #[derive(Debug, Args)]

@@ -6,6 +6,7 @@ use busbound::diagnosis::{MemoryPlan, MemoryQuestion, ParallelAnswer, advice_of_
 use busbound::machine::topology::TrafficPlan;
 use busbound::machine::{GpuFacts, Interconnect, LinkFacts, gpu_of_key, gpu_of_name};
 use busbound::report::{Plan, plan_statement};
+use busbound::whatif::Range;
 use busbound::whatif::plan::BadInput;
 use busbound::whatif::plan::allreduce::AllReduce;
 use busbound::whatif::plan::budget::{Budget, BudgetInputs};
@@ -15,6 +16,7 @@ use busbound::whatif::plan::ddp::{Ddp, DdpInputs};
 use busbound::whatif::plan::kv::{KvBlock, KvPlan, KvQuestion, KvShape};
 use busbound::whatif::plan::offload::{Offload, OffloadInputs};
 use busbound::whatif::plan::parallel::{Parallel, ParallelInputs};
+use busbound::whatif::plan::stream::{LayeredModel, Placement, PlacementInputs};
 use busbound::{Diagnosis, Format, Machine, Options, SeenLayers};
 
 use crate::args::names::gpus;
@@ -231,24 +233,45 @@ fn offload(
         (None, None, Some(seen)) => seen.link.clone(),
         (None, None, None) => Machine::default().link_of(None),
     };
-    let missing =
-        || Failure::usage("the trace has no large H2D copies: give --layers, --bytes and --compute");
+    let sharing = args.sharing.or(on_machine.map(|(_, sharing)| sharing)).unwrap_or(1);
+    if let Some(gpu_bytes) = args.within.gpu_memory {
+        let models = models(args, seen.as_ref())?;
+        let outside_bytes = args.within.outside;
+        let inputs = PlacementInputs { models, link, sharing, gpu_bytes, outside_bytes };
+        return Ok(Plan::Stream(Box::new(Placement::plan(inputs).map_err(usage)?)).on(topology));
+    }
+    let (layers, layer_bytes, compute_ms) = layers(args, seen.as_ref())?;
     let inputs = OffloadInputs {
-        layers: args.layers.or(seen.as_ref().map(|seen| seen.layers)).ok_or_else(missing)?,
-        layer_bytes: args
-            .bytes
-            .map(|bytes| bytes as f64)
-            .or(seen.as_ref().map(|seen| seen.bytes))
-            .ok_or_else(missing)?,
-        compute_ms: args.compute.or(seen.as_ref().map(|seen| seen.compute_ms)).ok_or_else(missing)?,
+        layers,
+        layer_bytes,
+        compute_ms,
         link,
         pinned: !args.pageable,
         depth: args.depth,
         resident: args.resident,
-        sharing: args.sharing.or(on_machine.map(|(_, sharing)| sharing)).unwrap_or(1),
+        sharing,
         all_to_all_bytes: args.all_to_all.unwrap_or(0) as f64,
     };
     Ok(Plan::Offload(Box::new(Offload::plan(inputs).map_err(usage)?)).on(topology))
+}
+
+/// How many layers, their size and their compute time: as given, else as seen in a trace.
+fn layers(args: &OffloadArgs, seen: Option<&SeenLayers>) -> Result<(u32, f64, Range), Failure> {
+    let missing =
+        || Failure::usage("the trace has no large H2D copies: give --layers, --bytes and --compute");
+    let layers = args.layers.or(seen.map(|seen| seen.layers)).ok_or_else(missing)?;
+    let bytes = args.bytes.map(|bytes| bytes as f64).or(seen.map(|seen| seen.bytes)).ok_or_else(missing)?;
+    let compute_ms = args.compute.or(seen.map(|seen| seen.compute_ms)).ok_or_else(missing)?;
+    Ok((layers, bytes, compute_ms))
+}
+
+/// The models that share the memory of a GPU: those given, or the only one.
+fn models(args: &OffloadArgs, seen: Option<&SeenLayers>) -> Result<Vec<LayeredModel>, Failure> {
+    if !args.within.model.is_empty() {
+        return Ok(args.within.model.clone());
+    }
+    let (layers, bytes, compute_ms) = layers(args, seen)?;
+    Ok(vec![LayeredModel { name: None, layers, layer_bytes: bytes as u64, compute_ms, uses: 1.0 }])
 }
 
 /// The layers of a recorded run.

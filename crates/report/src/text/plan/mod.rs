@@ -8,6 +8,7 @@ mod kv;
 mod memory;
 mod offload;
 mod parallel;
+mod stream;
 mod traffic;
 
 use busbound_diagnosis::quantity::{count, milliseconds, milliseconds_range};
@@ -21,6 +22,7 @@ use busbound_whatif::plan::contention::ContentionPlan;
 use busbound_whatif::plan::ddp::Ddp;
 use busbound_whatif::plan::kv::KvPlan;
 use busbound_whatif::plan::offload::Offload;
+use busbound_whatif::plan::stream::Placement;
 use serde::Serialize;
 
 /// A plan of any kind.
@@ -35,6 +37,8 @@ pub enum Plan {
     DdpMatrix(Vec<Ddp>),
     Kv(Box<KvPlan>),
     Offload(Box<Offload>),
+    /// Which layers stay on the GPU within its memory.
+    Stream(Box<Placement>),
     Parallel(Box<ParallelAnswer>),
     Memory(Box<MemoryPlan>),
     Budget(Budget),
@@ -98,6 +102,7 @@ pub(crate) fn plan(plan: &Plan) -> PlanText {
         Plan::DdpMatrix(plans) => ddp::matrix(plans),
         Plan::Kv(plan) => kv::text(plan),
         Plan::Offload(plan) => offload::text(plan),
+        Plan::Stream(plan) => stream::text(plan),
         Plan::Parallel(answer) => parallel::text(answer),
         Plan::Memory(plan) => memory::text(plan),
         Plan::Budget(plan) => budget::text(plan),

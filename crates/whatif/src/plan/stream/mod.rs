@@ -4,6 +4,7 @@
 //! the block in it has run, and the copies go on into the next pass. The choice is made by simulation.
 
 mod choice;
+mod placement;
 pub(in crate::plan) mod ring;
 mod together;
 
@@ -14,6 +15,7 @@ use super::{BadInput, ensure};
 use crate::Range;
 use choice::Choice;
 
+pub use placement::{FORMULAS, LayeredModel, Placed, Placement, PlacementInputs};
 pub use together::{Component, Together};
 
 /// A part of a model that is copied as one piece.
@@ -102,7 +104,7 @@ impl Stream {
             let least = Choice::least_bytes(inputs);
             let valid =
                 format!("at least {least} bytes: weights outside of blocks, activations and two blocks");
-            return Err(BadInput { what: "gpu_memory", valid, given: inputs.gpu_bytes.to_string() });
+            return Err(BadInput { what: "the GPU memory", valid, given: inputs.gpu_bytes.to_string() });
         };
         Ok(Self::of(inputs, choice))
     }

@@ -52,7 +52,7 @@ impl Together {
         let Some(room) = gpu_bytes.checked_sub(least) else {
             let valid =
                 format!("at least {least} bytes: two blocks of each model, and what is outside of blocks");
-            return Err(BadInput { what: "gpu_memory", valid, given: gpu_bytes.to_string() });
+            return Err(BadInput { what: "the GPU memory", valid, given: gpu_bytes.to_string() });
         };
         let of_all = |one: &Component| times(one, room).into_iter().map(|ms| one.uses * ms).collect();
         let tables: Vec<Vec<f64>> = components.iter().map(of_all).collect();
