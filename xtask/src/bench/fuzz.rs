@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::shell::{cargo, root, run as run_command, works};
+use crate::shell::{LIBFUZZER, cargo, root, run as run_command, works};
 
 const SECONDS: u32 = 60;
 /// Targets, each with the folder of its seeds.
@@ -18,7 +18,7 @@ pub(crate) fn run() -> anyhow::Result<String> {
         std::fs::create_dir_all(&corpus)?;
         // Without a sanitizer, cargo-fuzz needs no nightly compiler; the crates have no unsafe code to check.
         let mut fuzz: Command = cargo(&["fuzz", "run", "--sanitizer", "none", target]);
-        fuzz.arg(&corpus).arg(root().join(seeds));
+        fuzz.env_remove(LIBFUZZER).arg(&corpus).arg(root().join(seeds));
         fuzz.args(["--", "-timeout=10", "-rss_limit_mb=2048", "-max_len=65536"]);
         fuzz.arg(format!("-max_total_time={SECONDS}"));
         run_command(&mut fuzz)?;
