@@ -286,7 +286,7 @@ pub(crate) struct WithinArgs {
     #[arg(long, value_name = "SIZE", value_parser = parse_size_or_zero, default_value = "0", requires = "gpu_memory")]
     pub(crate) outside: u64,
     /// One of several models that run one after another: NAME=LAYERSxSIZE:MS[:PASSES], such as denoiser=57x420MB:9.5:50
-    #[arg(long, value_name = "MODEL", value_parser = parse_model, requires = "gpu_memory", conflicts_with_all = ["layers", "bytes", "compute", "trace"])]
+    #[arg(long, value_name = "MODEL", value_parser = parse_model, value_delimiter = ',', requires = "gpu_memory", conflicts_with_all = ["layers", "bytes", "compute", "trace"])]
     pub(crate) model: Vec<LayeredModel>,
 }
 
