@@ -193,7 +193,10 @@ pub(crate) fn collective_times(facts: &Facts<'_>) -> CollectiveTimes {
     let meantimes = Meantimes::of(facts);
     let mut times =
         CollectiveTimes { per_step: all.len() as f64 / facts.steps(), ..CollectiveTimes::default() };
-    let first_work = facts.timelines.first().and_then(|timeline| timeline.hull()).map(|hull| hull.start);
+    let first_work = match facts.timelines.first() {
+        Some(timeline) => timeline.hull().map(|hull| hull.start),
+        None => facts.window.starts.first().copied(),
+    };
     let mut ended: Option<Timestamp> = None;
     for (id, key) in all {
         let event = facts.trace.event(id);

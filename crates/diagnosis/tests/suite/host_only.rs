@@ -142,5 +142,5 @@ fn collectives_on_the_host_have_what_the_host_did_before_them() {
     let (first, second) = ([10_000_000, 0, 5_000_000, 6_000_000], [0, 0, 0, 3_000_000]);
     assert_eq!(&before[1..], &[[second], [first]].concat().repeat(6)[..times.len() - 1]);
     assert_eq!((times.starts_ns[1], times.durations_ns[1]), (33_000_000, 6_000_000));
-    assert_eq!(before[0], [0; 4], "before the first one, nothing is known");
+    assert_eq!(before[0], [10_000_000, 0, 5_000_000, 5_000_000], "since the first step began");
 }
