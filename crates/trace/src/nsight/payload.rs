@@ -21,7 +21,7 @@ struct Fields {
 }
 
 impl Fields {
-    /// By the names in NCCL's nvtx_payload_schemas.h, and those of versions before 2.24.
+    /// By the names in NCCL's nvtx_payload_schemas.h, and those of earlier versions.
     fn named(&mut self, name: &str) -> Option<&mut Option<usize>> {
         Some(match name {
             "NCCL communicator ID" => &mut self.communicator,

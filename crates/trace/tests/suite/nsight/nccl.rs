@@ -239,7 +239,7 @@ fn a_group_of_like_calls_is_one_message_and_others_are_none() {
     assert_eq!(cut, [row("NCCL:ncclAllReduce", "all_reduce", None, None, (Some(1000), Some(1000)))]);
 }
 
-/// Versions before 2.24 say only bytes.
+/// Earlier versions of NCCL say only bytes.
 #[test]
 fn older_payloads_have_bytes_without_a_communicator() {
     let sql = format!(
