@@ -34,18 +34,11 @@ pub(crate) fn test(skipped: &mut Skipped) -> anyhow::Result<()> {
         return Ok(());
     }
     let began = Instant::now();
-    if !has_python() {
-        return skipped.add("the Python wheel", NO_PYTHON);
-    }
-    let Some(tools) = tools_environment() else {
-        return skipped.add("the Python wheel", "maturin could not be installed");
-    };
-    let Some(tests) = tests_environment() else {
-        return skipped.add("the Python wheel", "the packages for its tests could not be installed");
+    let tests = match environment()? {
+        Ok(tests) => tests,
+        Err(missing) => return skipped.add("the Python wheel", missing),
     };
     let folder = root().join("target/wheel");
-    let wheel = build(&tools, &folder.join("dist"))?;
-    run(pip(&tests).arg("--force-reinstall").arg(&wheel))?;
     let results = folder.join("pytest.xml");
     let mut pytest = Command::new(tests.join("bin/python"));
     // From another folder, so that the wheel is imported.
@@ -57,6 +50,20 @@ pub(crate) fn test(skipped: &mut Skipped) -> anyhow::Result<()> {
     }
     say(&format!("the wheel took {:.0} s", began.elapsed().as_secs_f64()));
     Ok(())
+}
+
+/// The environment of the wheel's tests with the wheel built and installed, or what is missing for it.
+pub(crate) fn environment() -> anyhow::Result<Result<PathBuf, &'static str>> {
+    if !has_python() {
+        return Ok(Err(NO_PYTHON));
+    }
+    let Some(tools) = tools_environment() else { return Ok(Err("maturin could not be installed")) };
+    let Some(tests) = tests_environment() else {
+        return Ok(Err("the packages for its tests could not be installed"));
+    };
+    let wheel = build(&tools, &root().join("target/wheel/dist"))?;
+    run(pip(&tests).arg("--force-reinstall").arg(&wheel))?;
+    Ok(Ok(tests))
 }
 
 /// Tests that may be skipped on every machine, by their reason: those of torch and of large databases.

@@ -36,7 +36,7 @@ pub struct LateRank {
     pub last_in: usize,
     /// From the second-latest arrival to its own, per step: what the job gains if only this rank is on time.
     pub delay_ms: f64,
-    /// What it did longer than the median rank since the previous collective, per step, most first.
+    /// What it did longer than the median of the other ranks since the previous collective, per step, most first.
     pub meantime: Vec<Meantime>,
 }
 
@@ -45,6 +45,7 @@ pub struct LateRank {
 pub struct Meantime {
     pub part: MeantimePart,
     pub ms: f64,
+    /// On the median of the other ranks.
     pub median_ms: f64,
 }
 
@@ -202,8 +203,10 @@ fn late_rank(rank: &RankSummary, last_in: &[&[Arrival]], collectives: usize) -> 
         .into_iter()
         .map(|part| {
             let own = last_in.iter().map(|of| of[of.len() - 1].before[part as usize] as f64).sum();
+            // Of the others: of two ranks, the median would be half of the difference away.
             let usual = |of: &&[Arrival]| {
-                median(&of.iter().map(|arrival| arrival.before[part as usize] as f64).collect::<Vec<_>>())
+                let others = &of[..of.len() - 1];
+                median(&others.iter().map(|arrival| arrival.before[part as usize] as f64).collect::<Vec<_>>())
             };
             Meantime { part, ms: per_step(own), median_ms: per_step(last_in.iter().map(usual).sum()) }
         })

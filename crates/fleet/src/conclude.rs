@@ -44,8 +44,9 @@ impl Fleet {
             let present = ranks.iter().chain(&others).filter_map(|rank| Some(rank.rank.as_ref()?.rank));
             absent(world, &present.chain(self.unread().filter_map(|file| file.rank)).collect())
         });
-        let clocks = clocks(&compared);
-        let alignment = Alignment::of(&compared, &clocks);
+        let arriving = arriving(&ranks, &compared, unit, not_one_run.is_none());
+        let clocks = clocks(&arriving);
+        let alignment = Alignment::of(&arriving, &clocks);
         let mut limitations: Vec<String> = doubt.into_iter().chain(absent).collect();
         limitations.extend(self::limitations(&ranks, &compared, unit));
         limitations.extend(unaligned(alignment.as_ref()));
@@ -57,8 +58,8 @@ impl Fleet {
             placed.uplinks
         });
         let stragglers = stragglers::stragglers(&compared, unit);
-        let arrivals = alignment.as_ref().and_then(|_| arrivals(&compared, &clocks, unit));
-        let step_ms = median(&compared.iter().map(|rank| rank.step_ms()).collect::<Vec<_>>());
+        let arrivals = alignment.as_ref().and_then(|_| arrivals(&arriving, &clocks, unit));
+        let step_ms = median(&arriving.iter().map(|rank| rank.step_ms()).collect::<Vec<_>>());
         let job = job::scenarios(&compared, &stragglers, arrivals.as_ref(), step_ms, unit);
         let pipeline = pipeline(&ranks).filter(|_| not_one_run.is_none());
         let mut answer = FleetAnswer {
@@ -118,6 +119,23 @@ impl Fleet {
             }
         }
     }
+}
+
+/// Ranks whose arrivals at collectives are compared: those whose figures are, or, if no rank has GPU events, those that recorded collectives
+/// on the host.
+fn arriving<'a>(
+    ranks: &'a [RankSummary],
+    compared: &[&'a RankSummary],
+    unit: Unit,
+    is_one_run: bool,
+) -> Vec<&'a RankSummary> {
+    if ranks.iter().any(RankSummary::has_device) {
+        return compared.to_vec();
+    }
+    let is_usable = |rank: &&RankSummary| {
+        is_one_run && rank.complete && rank.unit == unit && !rank.collective_times.is_empty()
+    };
+    ranks.iter().filter(is_usable).collect()
 }
 
 /// What differs between the processes of the ranks.
@@ -285,7 +303,16 @@ fn limitations(ranks: &[RankSummary], compared: &[&RankSummary], unit: Unit) -> 
     }
     let without = those(&|rank| !rank.has_device());
     if !without.is_empty() {
-        list.push(format!("No GPU events, so not included in any figure: {}.", named(without)));
+        // Their clocks are compared if no rank has a device.
+        let but = match without.len() == ranks.len()
+            && without.iter().any(|rank| !rank.collective_times.is_empty())
+        {
+            true => {
+                " except for arrivals at collectives, where compute is operators on the host and idle all other time"
+            }
+            false => "",
+        };
+        list.push(format!("No GPU events, so not included in any figure{but}: {}.", named(without)));
     }
     let other_unit = those(&|rank| rank.complete && rank.has_device() && rank.unit != unit);
     if !other_unit.is_empty() {

@@ -74,7 +74,7 @@ impl LiveRanks {
 }
 
 fn window(run: &str, at: i64, summary: &RankSummary, process: Option<OwnProcess>) -> RankWindow {
-    let step = summary.step_ms();
+    let step = summary.time.span_ms;
     let parts = std::iter::once(FigureId::SpanMs).chain(FigureId::PARTS.iter().copied());
     let figures = parts.filter_map(|figure| Some((figure.name().to_owned(), summary.figure(figure)?)));
     let phases = Phase::each(|figure| summary.figure(figure)).into_iter();

@@ -225,9 +225,10 @@ impl RankSummary {
         self.complete && self.has_device() && self.unit == unit
     }
 
-    /// The mean step, not the median: the parts are means and add up to it.
+    /// The mean step, not the median: the parts are means and add up to it. Without a device there are no parts: then it is the median.
     pub fn step_ms(&self) -> f64 {
-        self.time.span_ms
+        let median = || self.steps.as_ref().map_or(0.0, |steps| steps.p50_ms);
+        if self.has_device() { self.time.span_ms } else { median() }
     }
 
     /// Number of ranks in its job, if its trace records a plausible one.

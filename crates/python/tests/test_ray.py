@@ -1,8 +1,11 @@
 """Ranks on a real cluster: two nodes on this machine, each with its own processes."""
 
+import json
 import os
 import select
 import shutil
+import subprocess
+import sys
 import threading
 import time
 import zipfile
@@ -10,6 +13,7 @@ import zipfile
 import pytest
 
 import busbound
+import made_job
 
 ray = pytest.importorskip("ray")
 fsspec = pytest.importorskip("fsspec")
@@ -92,6 +96,24 @@ def test_the_result_is_the_same_as_on_one_machine(two_nodes, fixtures, monkeypat
     profile = fixtures / "machines" / "h200.json"
     measured = busbound.ray.diagnose(folder, machine=profile, progress=False)
     assert measured == busbound.merge(busbound.summarize(path, machine=profile) for path in folder.iterdir())
+
+
+def test_clocks_arrivals_and_what_the_job_gains_are_those_of_one_machine(two_nodes, tmp_path):
+    """More ranks than one task combines, each with its own clock, and one that all others wait for."""
+    cluster, _ = two_nodes
+    folder = tmp_path / "job"
+    made_job.write(folder, 40)
+    fleet = json.loads(busbound.ray.diagnose(folder, address=cluster.address, progress=False).to_json())
+    command = [sys.executable, "-m", "busbound", "diagnose", folder, "--format", "json", "--quiet"]
+    here = subprocess.run(command, capture_output=True, check=True)
+    assert fleet == json.loads(here.stdout)["fleet"]
+    assert fleet == json.loads(merged_locally(sorted(folder.iterdir())).to_json())
+    # It is not the same because it is empty.
+    assert len(fleet["alignment"]["ranks"]) == 40 and fleet["alignment"]["error_us"] < 50
+    assert [late["rank"] for late in fleet["arrivals"]["late"]] == [f"rank {made_job.LATE}"]
+    assert [(gain["cause"], round(gain["now_ms"]), round(gain["step_ms"])) for gain in fleet["job"]] == [
+        (None, made_job.STEP_MS, made_job.ON_TIME_MS), ("exposed copies", made_job.STEP_MS, made_job.ON_TIME_MS)
+    ]
 
 
 def test_a_file_that_is_being_written_is_one_file(two_nodes, ranks):

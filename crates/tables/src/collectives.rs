@@ -26,6 +26,13 @@ pub(crate) const COLUMNS: &[Column] = &[
     Column::maybe("group_ranks", Word, "Its ranks as PyTorch writes them, e.g. [0, 1]."),
     Column::maybe("group_size", Number, "Number of ranks in it."),
     Column::maybe("sequence", Number, "Its number within the process group, the same on all ranks."),
+    Column::maybe("reduction", Word, "sum, prod, max, min or avg; only from Nsight's NCCL ranges."),
+    Column::maybe("root", Number, "The rank that has the data or gets it; only from Nsight's NCCL ranges."),
+    Column::maybe(
+        "peer",
+        Number,
+        "The other rank of a single send or receive; only from Nsight's NCCL ranges.",
+    ),
     Column::maybe("bytes", Bytes, "Of the message, as nccl-tests counts them; null if not recorded."),
     Column::maybe("algbw_gbps", GigabytesPerSecond, "Bytes divided by duration, including waiting."),
     Column::maybe("busbw_gbps", GigabytesPerSecond, "The same times nccl-tests' factor for the operation."),
@@ -49,7 +56,8 @@ pub(crate) struct CollectiveWords {
 impl CollectiveWords {
     pub(crate) fn of(trace: &Trace, items: &Items) -> Self {
         let messages = items.collectives.iter().filter_map(|one| one.message);
-        let names = messages.flat_map(|message| [message.dtype, message.group, message.group_ranks]);
+        let names = messages
+            .flat_map(|message| [message.dtype, message.group, message.group_ranks, message.reduction]);
         Self {
             ops: Words::of_values(&CollectiveOp::ALL),
             names: Words::of_names(trace, names.map(NameId::index)),
@@ -81,6 +89,9 @@ pub(crate) fn columns(
         text(|message| message.group_ranks)?,
         optional_numbers(each().map(|one| Some(i64::from(one.message?.group_size?)))),
         ids(each().map(|one| one.message?.sequence)),
+        text(|message| message.reduction)?,
+        optional_numbers(each().map(|one| Some(i64::from(one.message?.root?)))),
+        optional_numbers(each().map(|one| Some(i64::from(one.message?.peer?)))),
         sizes(each().map(|one| one.bytes)),
         rates(each().map(|one| one.algbw_gbps)),
         rates(each().map(|one| one.busbw_gbps)),

@@ -9,6 +9,7 @@ use anyhow::{Context, ensure};
 use serde_json::{Value, json};
 
 use super::measure::Runs;
+use super::ranks::write_section;
 use super::{machine, scratch};
 use crate::shell::{output, root, run as run_command, say};
 
@@ -23,7 +24,7 @@ const STEP: i64 = 100_000_000;
 const BAR: f64 = 10.0;
 
 /// Begins the section of docs/results/ranks.md that this writes.
-pub(super) const HEADING: &str = "## 1,000 ranks";
+const HEADING: &str = "## 1,000 ranks";
 
 /// `program` is the busbound to measure.
 pub(super) fn run(program: &Path, repetitions: usize) -> anyhow::Result<()> {
@@ -59,18 +60,9 @@ pub(super) fn run(program: &Path, repetitions: usize) -> anyhow::Result<()> {
         runs.peak_mb
     )?;
     writeln!(text, "- merge, align and judge: **{:.2} s** (limit {BAR:.0})", runs.median())?;
-    write_section(&text)?;
+    write_section(HEADING, &text)?;
     say(&text);
     ensure!(runs.median() <= BAR, "{:.2} s are more than {BAR} s", runs.median());
-    Ok(())
-}
-
-/// The section is at the end of the page.
-fn write_section(text: &str) -> anyhow::Result<()> {
-    let path = root().join("docs/results/ranks.md");
-    let page = fs::read_to_string(&path)?;
-    let before = page.split(HEADING).next().unwrap_or_default().trim_end();
-    fs::write(&path, format!("{before}\n\n{text}"))?;
     Ok(())
 }
 

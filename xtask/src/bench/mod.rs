@@ -8,6 +8,7 @@ mod measure;
 mod merge;
 mod peers;
 mod ranks;
+mod ray;
 mod reading;
 mod replicate;
 
@@ -43,6 +44,9 @@ pub(crate) struct BenchArgs {
     /// Only measure merging 1,000 summaries: docs/results/ranks.md
     #[arg(long)]
     merge: bool,
+    /// Only measure 1,000 traces on a Ray cluster of this machine: docs/results/ranks.md
+    #[arg(long)]
+    ray: bool,
     /// With --merge: the busbound to measure [default: the release build]
     #[arg(long, requires = "merge")]
     program: Option<PathBuf>,
@@ -68,6 +72,9 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<()> {
             run_command(&mut cargo(&["build", "--release", "--locked", "--bin", "busbound"]))?;
         }
         return merge::run(&program, args.runs);
+    }
+    if args.ray {
+        return ray::run(args.runs);
     }
     if args.build {
         return build::run();

@@ -14,6 +14,7 @@ use super::replicate::replicate;
 use super::{busbound, machine, scratch};
 use crate::shell::{root, run as run_command, say};
 
+const HEADING: &str = "# Many ranks";
 const RANKS: usize = 64;
 const SUMMARIES: usize = 1_000;
 /// Memory limit for all 64 traces, in MB: all of them at the same time would need more.
@@ -37,7 +38,7 @@ pub(crate) fn run(trace: &Path, repetitions: usize) -> anyhow::Result<()> {
     };
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let of_cores = |ratio: f64| ratio * cores as f64;
-    let mut text = String::from("# Many ranks\n\n");
+    let mut text = format!("{HEADING}\n\n");
     writeln!(text, "Written by `cargo xtask bench --ranks`. {}.", machine()?)?;
     writeln!(
         text,
@@ -85,10 +86,30 @@ pub(crate) fn run(trace: &Path, repetitions: usize) -> anyhow::Result<()> {
     let peak = all.peak_mb.max(one_job.peak_mb);
     writeln!(text, "- memory: **{peak:.0} MB** of {BOUND_MB:.0} MB allowed")?;
     writeln!(text, "- {SUMMARIES} summaries: **{:.3} s** (limit 2)", merged.median())?;
-    let path = root().join("docs/results/ranks.md");
-    fs::write(&path, &text)?;
+    write_section(HEADING, &text)?;
     say(&text);
     Ok(())
+}
+
+/// Replaces the part of the page below this heading, up to the next section; adds it if there is none.
+pub(super) fn write_section(heading: &str, text: &str) -> anyhow::Result<()> {
+    let path = root().join("docs/results/ranks.md");
+    fs::write(&path, with_section(&fs::read_to_string(&path)?, heading, text))?;
+    Ok(())
+}
+
+fn with_section(page: &str, heading: &str, text: &str) -> String {
+    let part = |(at, text): (usize, &str)| {
+        let heading = if at == 0 { "" } else { "## " };
+        format!("{heading}{}", text.trim_end())
+    };
+    let mut parts: Vec<String> = page.split("\n## ").enumerate().map(part).collect();
+    let new = text.trim_end().to_owned();
+    match parts.iter().position(|part| part.lines().next() == Some(heading)) {
+        Some(at) => parts[at] = new,
+        None => parts.push(new),
+    }
+    parts.join("\n\n") + "\n"
 }
 
 fn diagnose(path: &Path, more: &[&str]) -> Command {
@@ -154,4 +175,23 @@ fn summaries(trace: &Path) -> anyhow::Result<PathBuf> {
         fs::write(folder.join(format!("rank-{rank}.rank.json")), serde_json::to_string(&summary)?)?;
     }
     Ok(folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_section_is_replaced_and_the_others_stay() {
+        let page = "# Ranks\n\na\n\n## 1,000 ranks\n\nb\n\n## 1,000 ranks on Ray\n\nc\n";
+        assert_eq!(
+            with_section(page, "## 1,000 ranks", "## 1,000 ranks\n\nnew\n"),
+            "# Ranks\n\na\n\n## 1,000 ranks\n\nnew\n\n## 1,000 ranks on Ray\n\nc\n"
+        );
+        assert_eq!(
+            with_section(page, "# Ranks", "# Ranks\n\nnew"),
+            "# Ranks\n\nnew\n\n## 1,000 ranks\n\nb\n\n## 1,000 ranks on Ray\n\nc\n"
+        );
+        assert!(with_section(page, "## Other", "## Other\n\nd\n").ends_with("c\n\n## Other\n\nd\n"));
+    }
 }

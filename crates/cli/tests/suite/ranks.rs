@@ -337,3 +337,27 @@ fn clocks_are_aligned_by_collectives_on_the_host_and_the_late_rank_is_named() {
     let statement = fleet["statement"].as_str().unwrap();
     assert!(statement.contains("the other ranks wait 9.99 ms/step for rank 1"), "{statement}");
 }
+
+/// Two real processes on the CPU that reduce with gloo; the data set of rank 1 takes 120 ms. Without that, a step took 257 to 276 ms, median 263
+/// (`input_30ms` of the run `long` in fixtures/collectives/on_cpu/results.json).
+#[test]
+fn ranks_without_a_gpu_say_what_the_job_would_take_if_the_late_one_were_on_time() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/collectives/on_cpu");
+    let ranks: Vec<String> =
+        (0..2).map(|rank| folder.join(format!("rank-{rank}.json.gz")).display().to_string()).collect();
+    let mut arguments = vec!["diagnose", "--format", "json"];
+    arguments.extend(ranks.iter().map(String::as_str));
+    let (stdout, stderr, code) = run(&folder, &arguments);
+    assert_eq!(code, Some(0), "{stderr}");
+    let fleet = serde_json::from_str::<serde_json::Value>(&stdout).unwrap()["fleet"].take();
+    assert_eq!(fleet["alignment"]["ranks"].as_array().unwrap().len(), 2);
+    let job = fleet["job"].as_array().unwrap();
+    let step = |cause: serde_json::Value| {
+        let scenario = job.iter().find(|one| one["rank"] == "rank 1" && one["cause"] == cause);
+        scenario.unwrap_or_else(|| panic!("{job:?}"))["step_ms"].as_f64().unwrap()
+    };
+    assert!((step(serde_json::Value::Null) / 263.2 - 1.0).abs() < 0.05, "{job:?}");
+    assert!((step("waiting for input".into()) / 263.2 - 1.0).abs() < 0.05, "{job:?}");
+    let statement = fleet["statement"].as_str().unwrap();
+    assert!(statement.contains("wait 122 ms/step for rank 1"), "{statement}");
+}

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use busbound_cause::{CollectiveNames, CollectiveOp, Host};
 use busbound_machine::{LinkSource, median};
-use busbound_trace::{Collective, Event, EventKind, Interval, NameId, Nanos, Place, Trace};
+use busbound_trace::{Collective, Event, EventId, EventKind, Interval, NameId, Nanos, Place, Trace};
 use serde::Serialize;
 
 use crate::activity::links::Links;
@@ -128,28 +128,46 @@ pub(crate) fn collectives<'a>(
     communication: &CollectiveNames,
 ) -> Vec<CollectiveRun<'a>> {
     let mut runs = Vec::new();
+    // The operator that gave each run its message.
+    let mut operators = Vec::new();
     for track in trace.streams() {
         let Place::Stream { device, stream } = track.place() else { continue };
         let kernels = track.events().filter(|event| event.kind() == EventKind::Kernel);
         for event in kernels.filter(|event| communication.contains(event.name_id())) {
-            let message = event.collective().copied().or_else(|| message_of_call(trace, host, &event));
+            let operator = event.collective().is_none().then(|| operator_of(trace, host, &event)).flatten();
+            let message = event.collective().or(operator.and_then(|operator| operator.collective())).copied();
             let named = |message: &Collective| CollectiveOp::named(trace.names().get(message.name));
             let op = message.as_ref().map(named).filter(|op| *op != CollectiveOp::Other);
             let op = op.unwrap_or_else(|| CollectiveOp::named(event.name()));
             let bytes = message.as_ref().and_then(|message| op.message_bytes(message));
             runs.push(CollectiveRun { event, device, stream, op, message, bytes, waiting: None });
+            operators.push(operator.map(|operator| operator.id()));
         }
     }
+    forget_shared_messages(&mut runs, &operators);
     set_waiting(&mut runs);
     runs
 }
 
-/// From the operator that launched the kernel: some versions record the message only there.
-fn message_of_call(trace: &Trace, host: &Host<'_>, kernel: &Event<'_>) -> Option<Collective> {
+/// The operator or range that launched the kernel and has its message: some versions of PyTorch record it only there, NCCL always.
+fn operator_of<'a>(trace: &'a Trace, host: &Host<'a>, kernel: &Event<'_>) -> Option<Event<'a>> {
     let call = host.call_behind(kernel)?;
-    let operator =
-        trace.track(call.track_id()).enclosing(call.start(), |event| event.collective().is_some())?;
-    operator.collective().copied()
+    trace.track(call.track_id()).enclosing(call.start(), |event| event.collective().is_some())
+}
+
+/// Of several kernels of one operator, none has moved the whole message: what each has moved is not recorded.
+fn forget_shared_messages(runs: &mut [CollectiveRun<'_>], operators: &[Option<EventId>]) {
+    let mut kernels: BTreeMap<EventId, u32> = BTreeMap::new();
+    for operator in operators.iter().flatten() {
+        *kernels.entry(*operator).or_default() += 1;
+    }
+    for (run, operator) in runs.iter_mut().zip(operators) {
+        if operator.is_some_and(|operator| kernels[&operator] > 1) {
+            run.bytes = None;
+            run.message = None;
+            run.op = CollectiveOp::named(run.event.name());
+        }
+    }
 }
 
 fn set_waiting(runs: &mut [CollectiveRun<'_>]) {

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use busbound_cause::idle::GapCause;
-use busbound_trace::{Event, EventId, EventKind, Interval, NameId, Place, Timestamp};
+use busbound_trace::{Event, EventId, EventKind, Interval, IntervalSet, NameId, Nanos, Place, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::activity::collectives::{CollectiveRun, ON_HOST};
@@ -25,13 +25,13 @@ pub struct CollectiveTimes {
     pub group_sizes: Vec<u32>,
     pub starts_ns: Vec<i64>,
     pub durations_ns: Vec<i64>,
-    /// What the device did between the previous collective and this one: compute.
+    /// What the device did between the previous collective and this one: compute. Without a device, operators on the host.
     pub compute_ns: Vec<i64>,
     /// Exposed copies.
     pub copy_ns: Vec<i64>,
     /// Idle while the host waited for input.
     pub input_ns: Vec<i64>,
-    /// Idle for any other reason.
+    /// Idle for any other reason. Without a device, everything outside of operators and input.
     pub idle_ns: Vec<i64>,
 }
 
@@ -126,38 +126,92 @@ fn hash(start: u64, bytes: &[u8]) -> u64 {
     hash ^ (hash >> 29)
 }
 
+/// Compute, exposed copies, waiting for input and other idle time within an interval.
+type Before = [Nanos; 4];
+
+/// What a rank does between its collectives.
+enum Meantimes {
+    Device(DeviceParts),
+    /// Without a device: operators, and input. Copies are among the operators.
+    Host {
+        operators: IntervalSet,
+        input: IntervalSet,
+    },
+}
+
+impl Meantimes {
+    fn of(facts: &Facts<'_>) -> Self {
+        if let Some(timeline) = facts.timelines.first() {
+            return Self::Device(DeviceParts::of(timeline, gaps_of(&facts.gaps, timeline.device)));
+        }
+        let on_host = |wanted: &dyn Fn(&Event<'_>) -> bool| {
+            let events = facts.trace.events().filter(|event| matches!(event.place(), Place::Thread { .. }));
+            IntervalSet::from_unsorted(events.filter(|event| wanted(event)).map(|event| event.interval()))
+        };
+        let input = on_host(&|event| facts.host.is_input(event.name_id()));
+        // `c10d::allreduce_` lasts until the others have arrived.
+        let operators =
+            on_host(&|event| event.kind() == EventKind::Operator && !event.name().starts_with("c10d::"));
+        Self::Host { operators: operators.difference(&input), input }
+    }
+
+    fn within(&self, time: Interval) -> Before {
+        match self {
+            Self::Device(parts) => {
+                let times = parts.times_within(time);
+                let is_input = |part: Part| part == Part::Idle(GapCause::Input);
+                [
+                    times.sum_of(|part| part == Part::Compute),
+                    times.sum_of(Part::is_copy),
+                    times.sum_of(is_input),
+                    times.sum_of(|part| part.is_idle() && !is_input(part)),
+                ]
+            }
+            Self::Host { operators, input } => {
+                let (compute, input) = (operators.length_within(time), input.length_within(time));
+                [compute, Nanos::ZERO, input, time.length() - compute - input]
+            }
+        }
+    }
+}
+
+/// Of a trace with one device, or without any.
 pub(crate) fn collective_times(facts: &Facts<'_>) -> CollectiveTimes {
     let mut all = keyed(facts);
-    if all.is_empty() && facts.timelines.len() == 1 {
+    if all.is_empty() && facts.timelines.len() <= 1 {
         all = keyed_on_host(facts);
     }
-    let world = facts.trace.origin().distributed.as_ref().and_then(|job| job.world_size).unwrap_or(0);
-    let (Some(timeline), false) = (facts.timelines.first(), all.is_empty()) else {
+    if all.is_empty() {
         return CollectiveTimes::default();
-    };
+    }
+    let world = facts.trace.origin().distributed.as_ref().and_then(|job| job.world_size).unwrap_or(0);
     let mut kept: Vec<u64> = all.iter().map(|(_, key)| *key).collect();
     kept.sort_unstable();
     let largest = kept.get(KEPT - 1).copied().unwrap_or(u64::MAX);
     let sizes: BTreeMap<EventId, u32> =
         facts.collectives.iter().filter_map(|run| Some((run.event.id(), run.message?.group_size?))).collect();
-    let parts = DeviceParts::of(timeline, gaps_of(&facts.gaps, timeline.device));
+    let meantimes = Meantimes::of(facts);
     let mut times =
         CollectiveTimes { per_step: all.len() as f64 / facts.steps(), ..CollectiveTimes::default() };
+    let first_work = match facts.timelines.first() {
+        Some(timeline) => timeline.hull().map(|hull| hull.start),
+        None => facts.window.starts.first().copied(),
+    };
     let mut ended: Option<Timestamp> = None;
     for (id, key) in all {
         let event = facts.trace.event(id);
         if key <= largest {
-            let since = ended.unwrap_or(timeline.hull().map_or(event.start(), |hull| hull.start));
-            let before = parts.times_within(Interval::new(since.min(event.start()), event.start()));
-            let ns = |wanted: fn(Part) -> bool| before.sum_of(wanted).get();
+            let since = ended.or(first_work).unwrap_or(event.start());
+            let [compute, copy, input, idle] =
+                meantimes.within(Interval::new(since.min(event.start()), event.start()));
             times.keys.push(key);
             times.group_sizes.push(sizes.get(&id).copied().unwrap_or(world));
             times.starts_ns.push(event.start().as_nanos());
             times.durations_ns.push(event.duration().get());
-            times.compute_ns.push(ns(|part| part == Part::Compute));
-            times.copy_ns.push(ns(Part::is_copy));
-            times.input_ns.push(ns(|part| part == Part::Idle(GapCause::Input)));
-            times.idle_ns.push(ns(|part| part.is_idle() && part != Part::Idle(GapCause::Input)));
+            times.compute_ns.push(compute.get());
+            times.copy_ns.push(copy.get());
+            times.input_ns.push(input.get());
+            times.idle_ns.push(idle.get());
         }
         ended = Some(ended.map_or(event.end(), |known| known.max(event.end())));
     }

@@ -109,3 +109,38 @@ fn a_slow_loader_gets_as_many_workers_as_it_needs() {
     assert!(fetch / workers <= rest || workers == 64.0, "{fetch} ms by {workers} workers for {rest} ms");
     assert!(finding.fix.contains(&format!("num_workers={workers}")), "{}", finding.fix);
 }
+
+/// Ranks that reduce with gloo: between two collectives, operators are compute, waiting for the data loader is input, and the rest is idle.
+#[test]
+fn collectives_on_the_host_have_what_the_host_did_before_them() {
+    let mut events = Vec::new();
+    for number in 0..6 {
+        let at = f64::from(number) * 40_000.0;
+        let event = |category: &str, name: &str, thread: i32, from: f64, to: f64| {
+            let (ts, dur) = (at + from * 1e3, (to - from) * 1e3);
+            format!(
+                r#"{{"ph":"X","cat":"{category}","name":"{name}","pid":1,"tid":{thread},"ts":{ts},"dur":{dur}}}"#
+            )
+        };
+        events.push(event("user_annotation", &format!("ProfilerStep#{}", number + 3), 1, 0.0, 40.0));
+        let loader = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__";
+        events.push(event("user_annotation", loader, 1, 0.0, 5.0));
+        // Of the data set: no compute.
+        events.push(event("cpu_op", "aten::rand", 1, 1.0, 3.0));
+        events.push(event("cpu_op", "aten::mm", 1, 6.0, 16.0));
+        events.push(event("cpu_op", "c10d::allreduce_", 1, 20.0, 29.0));
+        events.push(event("user_annotation", "gloo:all_reduce", 2, 20.0, 30.0));
+        events.push(event("cpu_op", "c10d::allreduce_", 1, 33.0, 34.0));
+        events.push(event("user_annotation", "gloo:all_reduce", 2, 33.0, 39.0));
+    }
+    let times = host_only(&events.join(",")).collective_times;
+    assert!(times.len() >= 10 && times.per_step == 2.0, "{times:?}");
+    let before: Vec<[i64; 4]> = (0..times.len())
+        .map(|at| [times.compute_ns[at], times.copy_ns[at], times.input_ns[at], times.idle_ns[at]])
+        .collect();
+    // From 39 of the last step to 20 of this one, and from 30 to 33.
+    let (first, second) = ([10_000_000, 0, 5_000_000, 6_000_000], [0, 0, 0, 3_000_000]);
+    assert_eq!(&before[1..], &[[second], [first]].concat().repeat(6)[..times.len() - 1]);
+    assert_eq!((times.starts_ns[1], times.durations_ns[1]), (33_000_000, 6_000_000));
+    assert_eq!(before[0], [10_000_000, 0, 5_000_000, 5_000_000], "since the first step began");
+}

@@ -19,6 +19,7 @@ mod kernel_findings;
 mod layers;
 mod managed;
 mod missing_records;
+mod nccl_ranges;
 mod nsight;
 mod nsight_losses;
 mod peers;

@@ -154,6 +154,18 @@ fn the_late_rank_is_named_with_what_it_did_and_what_the_job_would_gain() {
     assert!((copies.step_ms - 70.0).abs() < 0.5, "{copies:?}");
 }
 
+/// Of two ranks, the median was between them: the cause of a delay was half of the delay.
+#[test]
+fn the_cause_of_a_delay_between_two_ranks_is_all_of_it() {
+    let mut job: Vec<Made> = (0..2).map(Made::usual).collect();
+    job[1].copy_us = 50_000;
+    let answer = answer(&job, 60);
+    let steps: Vec<(Option<&str>, f64)> =
+        answer.job.iter().map(|one| (one.cause.as_deref(), one.step_ms)).collect();
+    let [(None, whole), (Some("exposed copies"), copies)] = steps[..] else { panic!("{steps:?}") };
+    assert!((whole - 70.0).abs() < 0.5 && (copies - 70.0).abs() < 0.5, "{steps:?}");
+}
+
 /// With a second rank that is 20 ms late, being on time gains rank 2's job only the 10 ms until then.
 #[test]
 fn the_gain_ends_where_the_second_latest_rank_begins() {

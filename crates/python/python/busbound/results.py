@@ -58,6 +58,7 @@ class Meantime(Record):
     part: Literal['compute', 'copies', 'input', 'idle']
     ms: float
     median_ms: float
+    """On the median of the other ranks."""
 
 
 class LateRank(Record):
@@ -67,7 +68,7 @@ class LateRank(Record):
     delay_ms: float
     """From the second-latest arrival to its own, per step: what the job gains if only this rank is on time."""
     meantime: list[Meantime]
-    """What it did longer than the median rank since the previous collective, per step, most first."""
+    """What it did longer than the median of the other ranks since the previous collective, per step, most first."""
 
     _records = {"meantime": Meantime}
 
@@ -233,13 +234,14 @@ class CollectiveTimes(Record):
     starts_ns: list[int]
     durations_ns: list[int]
     compute_ns: list[int]
-    """What the device did between the previous collective and this one: compute."""
+    """What the device did between the previous collective and this one: compute. Without a device, operators on the
+    host."""
     copy_ns: list[int]
     """Exposed copies."""
     input_ns: list[int]
     """Idle while the host waited for input."""
     idle_ns: list[int]
-    """Idle for any other reason."""
+    """Idle for any other reason. Without a device, everything outside of operators and input."""
 
 
 class ComparedRun(Record):

@@ -5,8 +5,7 @@ use std::collections::BTreeSet;
 use busbound_diagnosis::quantity::{count, milliseconds, milliseconds_range};
 use busbound_diagnosis::{Bound, FigureId, FigureUnit, Saving, Unit};
 use busbound_fleet::{
-    FleetAnswer, LateRank, Meantime, PipelineStage, RankName, RankSteps, RankSummary, SharedFinding, Spread,
-    Unread,
+    FleetAnswer, LateRank, Meantime, PipelineStage, RankName, RankSummary, SharedFinding, Spread, Unread,
 };
 
 use super::{Table, plural};
@@ -46,7 +45,7 @@ fn table(title: &'static str, ranks: &[&RankSummary], name: impl Fn(&RankSummary
     type Column = (&'static str, fn(&RankSummary) -> Option<String>);
     let columns: [Column; 8] = [
         ("bound by", |rank| Some(bound(rank.verdict.bound).to_owned())),
-        ("step", |rank| rank.steps.as_ref().map(|steps| milliseconds(step_ms(rank, steps)))),
+        ("step", |rank| rank.steps.as_ref().map(|_| milliseconds(rank.step_ms()))),
         ("compute", |rank| time(rank, rank.time.compute_ms)),
         ("copying only", |rank| time(rank, rank.time.exposed_bus_copy_ms)),
         ("comm. only", |rank| time(rank, rank.time.exposed_comm_ms)),
@@ -64,11 +63,6 @@ fn table(title: &'static str, ranks: &[&RankSummary], name: impl Fn(&RankSummary
         titles: std::iter::once(title).chain(columns.iter().map(|(title, _)| *title)).collect(),
         rows: ranks.iter().map(row).collect(),
     }
-}
-
-/// Without GPU work the parts are empty, and the steps are those of the host.
-fn step_ms(rank: &RankSummary, steps: &RankSteps) -> f64 {
-    if rank.step_ms() > 0.0 { rank.step_ms() } else { steps.p50_ms }
 }
 
 fn is_time(unit: FigureUnit) -> bool {

@@ -177,6 +177,7 @@ impl Batch {
             sequence: args.sequence.and_then(natural),
             elements_in: args.elements_in.and_then(natural),
             elements_out: args.elements_out.and_then(natural),
+            ..Collective::default()
         }
     }
 

@@ -312,6 +312,11 @@ impl TraceBuilder {
         events.rename(event, names.intern(&text));
     }
 
+    /// What the collectives of these events exchanged, by their indices.
+    pub(crate) fn collectives(&mut self, of_events: Vec<(usize, Collective)>) {
+        self.trace.events.set_collectives(of_events);
+    }
+
     /// Makes room for this many events, so that growing columns do not take twice their size.
     pub(crate) fn reserve(&mut self, events: usize) {
         self.trace.events.reserve(events);

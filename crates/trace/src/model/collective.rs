@@ -1,4 +1,4 @@
-//! What did a collective exchange? Newer PyTorch versions record it on operators and NCCL kernels.
+//! What did a collective exchange? Newer PyTorch versions record it on operators and NCCL kernels, and NCCL on its NVTX ranges.
 
 use crate::model::names::NameId;
 
@@ -21,6 +21,12 @@ pub struct Collective {
     pub sequence: Option<u64>,
     pub elements_in: Option<u64>,
     pub elements_out: Option<u64>,
+    /// `sum`, `avg` and so on. Only NCCL's own ranges, in Nsight's exports, record this and the next two.
+    pub reduction: NameId,
+    /// The rank that has the data, or gets it.
+    pub root: Option<u32>,
+    /// The other rank of a single send or receive.
+    pub peer: Option<u32>,
 }
 
 impl Collective {
@@ -31,6 +37,7 @@ impl Collective {
             group: name(self.group),
             group_description: name(self.group_description),
             group_ranks: name(self.group_ranks),
+            reduction: name(self.reduction),
             ..self
         }
     }

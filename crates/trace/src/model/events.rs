@@ -171,6 +171,13 @@ impl Events {
         self.collectives.push((self.last(), collective));
     }
 
+    /// Of events that may be anywhere, none of which has one yet.
+    pub(crate) fn set_collectives(&mut self, of_rows: Vec<(usize, Collective)>) {
+        self.collectives
+            .extend(of_rows.into_iter().map(|(row, collective)| (EventId::of_row(row), collective)));
+        self.collectives.sort_by_key(|(event, _)| *event);
+    }
+
     pub(crate) fn set_migration(&mut self, migration: Migration) {
         self.migrations.push((self.last(), migration));
     }

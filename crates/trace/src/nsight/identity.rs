@@ -4,7 +4,7 @@ use crate::hash::{HashMap, HashSet};
 use crate::model::track::{Label, Place};
 
 /// Nsight's serialized id: 8 bits of hardware, 8 of virtual machine, 24 of process, 24 of thread.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct GlobalId(u64);
 
 /// A process, distinct from processes with the same number on other machines.

@@ -1,10 +1,12 @@
-//! What did the program call this part of itself? NVTX ranges and marks, with their domains.
+//! What did the program call this part of itself? NVTX ranges and marks, with their domains, and what NCCL says in its ranges.
 
 use std::borrow::Cow;
 
 use super::Reading;
 use super::enumeration::Enumeration;
 use super::identity::{GlobalId, Process};
+use super::nccl::{self, Call, CallKind};
+use super::payload::{Payload, Schemas};
 use super::rows::Row;
 use super::strings::Strings;
 use crate::hash::HashMap;
@@ -14,7 +16,11 @@ use crate::model::names::{NameId, Names};
 pub(super) const TABLE: &str = "NVTX_EVENTS";
 /// Rows that only give names.
 const NAMES: &str = "NVTX names of domains, categories and streams";
-const COLUMNS: [&str; 7] = ["start", "end", "eventType", "text", "textId", "globalTid", "domainId"];
+/// Ranges with a payload that could not be read.
+const PAYLOADS: &str = "NCCL payloads of an unknown layout";
+/// The last one is only read if NCCL said what it contains: other libraries write much.
+const COLUMNS: [&str; 8] =
+    ["start", "end", "eventType", "text", "textId", "globalTid", "domainId", "binaryData"];
 
 /// The kind of a row of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,10 +68,16 @@ struct Ranges {
     last_kind: Option<(Option<i64>, RowKind)>,
     domains: HashMap<(Process, i64), String>,
     /// By domain and text id: a program has few different ranges.
-    names: HashMap<TextId, (EventKind, NameId)>,
+    names: HashMap<TextId, Named>,
     /// Ranges of domains that were not created yet: the event, and its domain.
     early: Vec<(usize, (Process, i64))>,
+    schemas: Schemas,
+    /// Those of NCCL.
+    calls: Vec<Call>,
 }
+
+/// What the text of a range says.
+type Named = (EventKind, NameId, Option<CallKind>);
 
 /// The number of the domain that every process has from the start.
 const DEFAULT_DOMAIN: i64 = 0;
@@ -86,22 +98,24 @@ impl Ranges {
     }
 
     /// As in Nsight's own tables: with the domain, if it has a name.
-    fn named(&self, text: &str, domain: Option<(Process, i64)>, names: &mut Names) -> (EventKind, NameId) {
+    fn named(&self, text: &str, domain: Option<(Process, i64)>, names: &mut Names) -> Named {
         let (kind, name) = of_torch(text);
+        let call = CallKind::of(name);
         let domain = domain.and_then(|domain| self.domains.get(&domain));
         let name = match domain {
             Some(domain) => names.intern(&format!("{domain}:{name}")),
             None => names.intern(name),
         };
-        (kind, name)
+        (kind, name, call)
     }
 }
 
 impl Reading<'_, '_> {
     pub(super) fn read_ranges(&mut self) {
         let types = Enumeration::of(self.database, "ENUM_NSYS_EVENT_TYPE", self.trace.stats_mut());
-        let mut ranges = Ranges::default();
-        self.each(TABLE, &COLUMNS, &mut |reading, row| {
+        let mut ranges = Ranges { schemas: self.read_schemas(), ..Ranges::default() };
+        let columns = if ranges.schemas.is_empty() { &COLUMNS[..COLUMNS.len() - 1] } else { &COLUMNS };
+        self.each(TABLE, columns, &mut |reading, row| {
             reading.trace.stats_mut().objects += 1;
             match ranges.row_kind(&types, row.integer(2)) {
                 RowKind::Range if row.integer(1).is_none() => reading.leave_out("NVTX ranges without an end"),
@@ -128,6 +142,8 @@ impl Reading<'_, '_> {
                 self.trace.rename(event, |name| format!("{domain}:{name}"));
             }
         }
+        let messages = nccl::messages(ranges.calls, self.trace.names());
+        self.trace.collectives(messages);
     }
 
     fn add_range(&mut self, row: &Row<'_>, end: Option<i64>, ranges: &mut Ranges) {
@@ -137,7 +153,7 @@ impl Reading<'_, '_> {
         let domain = ranges.domain(thread.process(), number);
         let id = row.integer(4).filter(|_| row.is_empty(3));
         let known = id.and_then(|id| ranges.names.get(&(domain, id)).copied());
-        let (kind, name) = known.unwrap_or_else(|| {
+        let (kind, name, call) = known.unwrap_or_else(|| {
             let text = text_of(&self.strings, row).unwrap_or_default();
             let named = ranges.named(&text, domain, self.trace.names());
             if let Some(id) = id {
@@ -148,8 +164,21 @@ impl Reading<'_, '_> {
         if let Some(number) = number.filter(|number| domain.is_none() && *number != DEFAULT_DOMAIN) {
             ranges.early.push((self.trace.len(), (thread.process(), number)));
         }
+        if let (Some(kind), Some(number)) = (call, number.filter(|number| ranges.schemas.has_domain(*number)))
+        {
+            let payload = self.payload_of(row, number, &ranges.schemas);
+            ranges.calls.push(Call { event: self.trace.len(), thread, time, kind, payload });
+        }
         let track = self.thread_track(thread);
         self.trace.event(kind, track, name, time);
+    }
+
+    fn payload_of(&mut self, row: &Row<'_>, domain: i64, schemas: &Schemas) -> Payload {
+        let Some(data) = row.data(7) else { return Payload::default() };
+        schemas.read(domain, data).unwrap_or_else(|| {
+            self.leave_out(PAYLOADS);
+            Payload::default()
+        })
     }
 
     fn text_of<'r>(&'r self, row: &'r Row<'_>) -> Option<Cow<'r, str>> {

@@ -27,7 +27,9 @@ enum Value {
     Real(f64),
     /// Where it begins in the text of all rows, and where it ends.
     Text(u32, u32),
-    /// Bytes, which no column that is read has, or more text than fits.
+    /// The same for bytes.
+    Bytes(u32, u32),
+    /// More text than fits.
     Other,
 }
 
@@ -43,8 +45,8 @@ impl Rows {
             let value = match row.get_ref(place) {
                 Ok(ValueRef::Integer(number)) => Value::Integer(number),
                 Ok(ValueRef::Real(number)) => Value::Real(number),
-                Ok(ValueRef::Text(text)) => self.keep(text),
-                Ok(ValueRef::Blob(_)) => Value::Other,
+                Ok(ValueRef::Text(text)) => self.keep(text, Value::Text),
+                Ok(ValueRef::Blob(bytes)) => self.keep(bytes, Value::Bytes),
                 Ok(ValueRef::Null) | Err(_) => Value::Null,
             };
             self.values.push(value);
@@ -89,8 +91,8 @@ impl Rows {
             },
             8 => Value::Integer(0),
             9 => Value::Integer(1),
-            kind if kind % 2 == 0 => Value::Other,
-            _ => self.keep(&bytes[from..]),
+            kind if kind % 2 == 0 => self.keep(&bytes[from..], Value::Bytes),
+            _ => self.keep(&bytes[from..], Value::Text),
         })
     }
 
@@ -102,13 +104,13 @@ impl Rows {
         self.text.len()
     }
 
-    fn keep(&mut self, text: &[u8]) -> Value {
+    fn keep(&mut self, bytes: &[u8], kind: fn(u32, u32) -> Value) -> Value {
         let from = u32::try_from(self.text.len());
-        let (Ok(from), Ok(until)) = (from, u32::try_from(self.text.len() + text.len())) else {
+        let (Ok(from), Ok(until)) = (from, u32::try_from(self.text.len() + bytes.len())) else {
             return Value::Other;
         };
-        self.text.extend_from_slice(text);
-        Value::Text(from, until)
+        self.text.extend_from_slice(bytes);
+        kind(from, until)
     }
 
     /// Replaces all rows by this one, and passes it on.
@@ -267,6 +269,14 @@ impl Row<'_> {
 
     pub(super) fn text(&self, column: usize) -> Option<String> {
         self.text_ref(column).map(Cow::into_owned)
+    }
+
+    /// Bytes; also of a column whose bytes were stored as text.
+    pub(super) fn data(&self, column: usize) -> Option<&[u8]> {
+        match self.value(column) {
+            Value::Bytes(from, until) | Value::Text(from, until) => Some(self.bytes(from, until)),
+            _ => None,
+        }
     }
 
     /// Without a copy, for rows that are many.

@@ -3,7 +3,7 @@
 use busbound_diagnosis::quantity::{bytes, count, milliseconds};
 use busbound_whatif::plan::allreduce::{Algorithm, AllReduce, FORMULAS, Way as Estimate};
 
-use super::{PlanTable, PlanText, cluster};
+use super::{PlanTable, PlanText, cluster, large_node};
 
 pub(super) fn text(plans: &[AllReduce]) -> PlanText {
     let Some(first) = plans.first() else { return empty() };
@@ -147,5 +147,6 @@ fn notes(plans: &[AllReduce]) -> Vec<String> {
     if plans.iter().any(|plan| plan.cluster.nodes > 1) {
         notes.push("Results over several nodes are often 10–20% lower: 8 × H100 with 8 ports of 400 Gb/s reached 430 GB/s busbw on 2 nodes and 320 on 4 (nccl#1221).".to_owned());
     }
+    notes.extend(large_node(plans.iter().map(|plan| &plan.cluster)));
     notes
 }

@@ -3,7 +3,7 @@
 use busbound_diagnosis::quantity::{bytes, count, milliseconds};
 use busbound_whatif::plan::ddp::{CompressedStep, Ddp, DdpStep, FORMULAS};
 
-use super::{PlanTable, PlanText, cluster, ms, number, percent};
+use super::{PlanTable, PlanText, cluster, large_node, ms, number, percent};
 use crate::text::plural;
 
 pub(super) fn text(plan: &Ddp) -> PlanText {
@@ -37,7 +37,7 @@ pub(super) fn text(plan: &Ddp) -> PlanText {
             ),
         ],
         tables: vec![PlanTable::new(&titles(&[""], plan), rows)],
-        notes: notes(plan),
+        notes: notes(plan).into_iter().chain(large_node([&inputs.cluster])).collect(),
         formulas: FORMULAS,
     }
 }
@@ -72,6 +72,7 @@ pub(super) fn matrix(plans: &[Ddp]) -> PlanText {
         )
     });
     let mut notes = plans.first().map_or(Vec::new(), notes);
+    notes.extend(large_node(plans.iter().map(|plan| &plan.inputs.cluster)));
     let sizes =
         plans.first().is_some_and(|first| plans.iter().any(|plan| plan.inputs.bytes != first.inputs.bytes));
     if sizes {

@@ -148,6 +148,15 @@ fn number(range: Range) -> String {
     if low == high { low } else { format!("{low}–{high}") }
 }
 
+/// Most machines have up to eight GPUs: more in one node are rarely what was meant.
+fn large_node<'a>(clusters: impl IntoIterator<Item = &'a Cluster>) -> Option<String> {
+    let is_large = |cluster: &&Cluster| cluster.nodes == 1 && cluster.ranks > 8;
+    let most = clusters.into_iter().filter(is_large).map(|cluster| cluster.ranks).max()?;
+    Some(format!(
+        "All {most} GPUs are in one node here, as in an NVL72. For several nodes, pass --nodes and --net."
+    ))
+}
+
 /// `8 ranks on 1 node over NVLink 4`.
 fn cluster(cluster: &Cluster) -> String {
     let nodes = if cluster.nodes == 1 { "1 node".to_owned() } else { format!("{} nodes", cluster.nodes) };

@@ -6,7 +6,7 @@ use busbound_whatif::plan::parallel::{
     Arrangement, FORMULAS, Nearest, Parallel, ParallelInputs, Remedy, Workload,
 };
 
-use super::{PlanTable, PlanText, cluster};
+use super::{PlanTable, PlanText, cluster, large_node};
 use crate::text::plural;
 
 /// Layouts in the table.
@@ -37,10 +37,12 @@ pub(super) fn text(answer: &ParallelAnswer) -> PlanText {
         statement: statement(plan),
         inputs: listed,
         tables,
-        notes: vec![format!(
+        notes: std::iter::once(format!(
             "{} compared, each with its best sharding, recomputation (R) and micro-batches. The model counts bytes: use it to rank layouts, not to predict step times. --format json lists every exchange.",
             plural(plan.ranked.len() as u64, "layout", "layouts")
-        )],
+        ))
+        .chain(large_node([&inputs.cluster]))
+        .collect(),
         formulas: FORMULAS,
     }
 }

@@ -3,6 +3,7 @@
 //! The expected numbers of real files were computed with Python's sqlite3, not with this reader.
 
 mod limits;
+mod nccl;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
