@@ -8,6 +8,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use crate::tree;
+
 const GRADES: [&str; 4] = ["full", "partial", "refuted", "absent"];
 
 /// How many rows each part has; a row that is lost or added shows here.
@@ -94,12 +96,7 @@ fn parts(page: &str) -> Vec<Row> {
 /// A file that describes a directory, one line per file, becomes that directory.
 fn planted(tree: &str, below: &Path) -> String {
     let folder = below.join(Path::new(tree).file_stem().unwrap());
-    for line in fs::read_to_string(root().join(tree)).unwrap().lines().filter(|line| !line.starts_with('#')) {
-        let (path, content) = line.split_once(' ').unwrap();
-        let path = folder.join(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, format!("{content}\n")).unwrap();
-    }
+    tree::plant(&fs::read_to_string(root().join(tree)).unwrap(), &folder);
     folder.display().to_string()
 }
 
