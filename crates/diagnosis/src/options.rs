@@ -31,6 +31,8 @@ pub struct Options {
     pub per_step: Vec<PerStep>,
     /// Milliseconds of a step without the profiler, if the user timed it.
     pub wall_ms: Option<f64>,
+    /// Bytes of host memory that the run may use, if the user says so; else what the trace or the measured machine says.
+    pub host_memory: Option<u64>,
 }
 
 impl Default for Options {
@@ -47,6 +49,7 @@ impl Default for Options {
             compile_log: None,
             per_step: Vec::new(),
             wall_ms: None,
+            host_memory: None,
         }
     }
 }
