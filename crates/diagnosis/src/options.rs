@@ -1,8 +1,9 @@
 //! Which options does a diagnosis take?
 
+use busbound_machine::Machine;
 use busbound_machine::compile_log::CompileLog;
 use busbound_machine::nccl_log::NcclLog;
-use busbound_trace::MeasuredKernel;
+use busbound_trace::{MeasuredKernel, Trace};
 use regex_lite::Regex;
 
 use crate::per_step::PerStep;
@@ -51,6 +52,14 @@ impl Default for Options {
             wall_ms: None,
             host_memory: None,
         }
+    }
+}
+
+impl Options {
+    /// Bytes of host memory that the run may use: given, recorded, or of the measured machine.
+    pub(crate) fn host_memory_of(&self, trace: &Trace, machine: &Machine) -> Option<u64> {
+        let recorded = || trace.origin().environment().memory;
+        self.host_memory.or_else(recorded).or_else(|| machine.host_memory())
     }
 }
 

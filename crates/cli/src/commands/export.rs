@@ -82,7 +82,7 @@ fn usual_path(args: &ExportArgs) -> PathBuf {
 /// The last step that torch.profiler numbered.
 fn last_step(trace: &Trace) -> Option<u64> {
     let number = |name: &str| name.strip_prefix("ProfilerStep#")?.parse().ok();
-    trace.names().iter().filter_map(|name| number(name)).max()
+    trace.names().iter().filter_map(number).max()
 }
 
 /// When the trace was written, in seconds since 1970; 0 for standard input.

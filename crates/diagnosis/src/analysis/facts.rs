@@ -207,10 +207,7 @@ impl<'a> Facts<'a> {
             syncs: issued.syncs,
             kernels_on_stream: issued.kernels_on_stream,
             nccl_log,
-            host_memory: options
-                .host_memory
-                .or(trace.origin().environment().memory)
-                .or_else(|| machine.host_memory()),
+            host_memory: options.host_memory_of(trace, machine),
             stated_gpu: machine.gpu(),
             is_rocm: is_rocm(trace),
             recording,

@@ -6,6 +6,7 @@
 mod judge;
 pub(crate) mod nccl;
 mod nccl_paths;
+mod remark;
 mod remarks;
 mod saved;
 pub(crate) mod smi;
@@ -15,7 +16,7 @@ mod traffic;
 use serde::{Deserialize, Serialize};
 
 pub use nccl::{NcclError, from_nccl};
-pub use remarks::Remark;
+pub use remark::Remark;
 pub use saved::{SavedError, gpu_places, saved_topology};
 pub use smi::from_smi;
 pub use sysfs::from_sysfs;

@@ -3,7 +3,7 @@
 //! The rule is NCCL's own (`ncclTopoCheckP2p` in its `src/graph/paths.cc`): peer-to-peer copies (P2P) over PCIe switches, host
 //! memory (SHM) across a host bridge and beyond, except on machines with AMD processors and at most two GPUs.
 
-use super::remarks::{Remark, Seen};
+use super::remark::{Remark, Seen};
 use super::{Connection, Pair};
 
 /// As `/proc/cpuinfo` and NCCL's topology file spell it.
@@ -12,7 +12,7 @@ pub(super) const AMD_PROCESSOR: &str = "AuthenticAMD";
 /// NCCL's default on AMD processors reaches further for no more GPUs than this.
 const FEW_GPUS: usize = 2;
 
-/// The pairs of GPUs without NVLink, by what NCCL uses between them unless it is told otherwise.
+/// The pairs of GPUs without NVLink, by what NCCL uses between them without any setting.
 struct Paths<'a> {
     peer_to_peer: Vec<&'a Pair>,
     host_memory: Vec<&'a Pair>,
