@@ -15,8 +15,11 @@ COMMAND = Path(sysconfig.get_path("scripts")) / "busbound"
 @pytest.fixture
 def tensorboard():
     from tensorboard import summary
+
     # The one that TensorBoard serves its pages from.
-    from tensorboard.backend.event_processing.plugin_event_accumulator import EventAccumulator
+    from tensorboard.backend.event_processing.plugin_event_accumulator import (
+        EventAccumulator,
+    )
     from tensorboard.util import tensor_util
 
     def curves(directory):
