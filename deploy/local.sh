@@ -32,6 +32,18 @@ esac
 command -v "$busbound" > /dev/null || fail "busbound is not on the PATH: install it, or set BUSBOUND"
 command -v "$prometheus" > /dev/null || fail "prometheus is not on the PATH: apt install prometheus, or unpack its release and set PROMETHEUS"
 
+# A port in use, before anything starts: Debian's packages start a Prometheus, and a Grafana, of their own.
+need_port() { # port, variable, what listens on it here, the package's service
+  if (exec 3<> "/dev/tcp/127.0.0.1/$1") 2> /dev/null; then
+    fail "port $1 is in use, and $3 needs one: give another ($2=$(($1 + 10)))${4:+, or stop what the package started (sudo systemctl disable --now $4)}"
+  fi
+}
+need_port "${metrics##*:}" BUSBOUND_PORT busbound
+need_port "${database##*:}" PROMETHEUS_PORT prometheus prometheus
+if command -v "$grafana" > /dev/null; then
+  need_port "${GRAFANA_PORT:-3000}" GRAFANA_PORT grafana grafana-server
+fi
+
 mkdir -p "$data/prometheus" "$data/grafana"
 sed -e "s|127.0.0.1:9401|$metrics|" -e "s|- alerts.yml|- '$here/prometheus/alerts.yml'|" "$here/prometheus/prometheus.yml" > "$data/prometheus.yml"
 
@@ -70,4 +82,6 @@ fi
 status=0
 wait -n "${started[@]}" || status=$?
 echo "local.sh: one of the programs ended, so the others are stopped" >&2
+# What busbound says without a driver.
+[ "$status" -ne 4 ] || echo "local.sh: to look at it without a GPU: deploy/local.sh --demo" >&2
 exit "$status"

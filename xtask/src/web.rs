@@ -45,6 +45,8 @@ pub(crate) fn lint(skipped: &mut Skipped) -> anyhow::Result<()> {
     run(&mut node(&["node_modules/typescript/bin/tsc", "--noEmit"]))?;
     run(&mut npm(&["run", "--silent", "lint"]))?;
     run(&mut node(&["build.mjs", "--check"]))?;
+    // The dashboard of deploy/ needs the same compiler.
+    run(&mut node(&["--test", "--test-reporter=spec", "test/grafana.test.mjs"]))?;
     // Installed now, while something else compiles.
     if !skipped.leaves_out(Part::Browser) {
         browser();

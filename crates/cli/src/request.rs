@@ -182,10 +182,11 @@ pub(crate) fn resolve_analysis(args: &AnalysisArgs) -> Result<Options, Failure> 
 /// With the options that only `diagnose` has.
 pub(crate) fn resolve_diagnosis(args: &DiagnoseArgs) -> Result<Options, Failure> {
     let mut options = resolve_analysis(&args.run.analysis)?;
-    let FineArgs { ncu, nccl_log, edges, internal_above, bus_below, shortest } = &args.fine;
+    let FineArgs { ncu, nccl_log, host_memory, edges, internal_above, bus_below, shortest } = &args.fine;
     if !edges.iter().all(|edge| *edge > 0.0) || !edges.is_sorted() {
         return Err(Failure::usage("--edges takes rates above zero in rising order, e.g. 5,20,50,80"));
     }
+    options.host_memory = *host_memory;
     options.histogram_edges.clone_from(edges);
     options.cpu_copies = CpuCopyThresholds {
         internal_gbps: *internal_above,

@@ -1,8 +1,9 @@
 //! Which options does a diagnosis take?
 
+use busbound_machine::Machine;
 use busbound_machine::compile_log::CompileLog;
 use busbound_machine::nccl_log::NcclLog;
-use busbound_trace::MeasuredKernel;
+use busbound_trace::{MeasuredKernel, Trace};
 use regex_lite::Regex;
 
 use crate::per_step::PerStep;
@@ -31,6 +32,8 @@ pub struct Options {
     pub per_step: Vec<PerStep>,
     /// Milliseconds of a step without the profiler, if the user timed it.
     pub wall_ms: Option<f64>,
+    /// Bytes of host memory that the run may use, if the user says so; else what the trace or the measured machine says.
+    pub host_memory: Option<u64>,
 }
 
 impl Default for Options {
@@ -47,7 +50,16 @@ impl Default for Options {
             compile_log: None,
             per_step: Vec::new(),
             wall_ms: None,
+            host_memory: None,
         }
+    }
+}
+
+impl Options {
+    /// Bytes of host memory that the run may use: given, recorded, or of the measured machine.
+    pub(crate) fn host_memory_of(&self, trace: &Trace, machine: &Machine) -> Option<u64> {
+        let recorded = || trace.origin().environment().memory;
+        self.host_memory.or_else(recorded).or_else(|| machine.host_memory())
     }
 }
 

@@ -35,6 +35,18 @@ fn has_hypervisor_flag(cpuinfo: &str) -> Option<bool> {
     Some(flags.split_whitespace().any(|flag| flag == "hypervisor"))
 }
 
+/// Bytes of host memory that the process may use: the machine's, or what its container allows.
+pub(crate) fn memory() -> Option<u64> {
+    let limit = fs::read_to_string("/sys/fs/cgroup/memory.max").ok();
+    total_in(&fs::read_to_string("/proc/meminfo").ok()?, limit.and_then(|text| text.trim().parse().ok()))
+}
+
+fn total_in(meminfo: &str, container: Option<u64>) -> Option<u64> {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let total = line.split_whitespace().next()?.parse::<u64>().ok()? << 10;
+    Some(container.map_or(total, |most| total.min(most)))
+}
+
 /// Bytes that the host can allocate without swapping.
 pub(crate) fn free_memory() -> u64 {
     let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
@@ -119,6 +131,9 @@ mod tests {
         assert_eq!(free_in(text, Some((64 << 20, 2 << 20))), 8 << 20);
         assert_eq!(free_in(text, Some((1 << 20, 2 << 20))), 0);
         assert_eq!(free_in("", None), FREE_IF_UNKNOWN);
+        assert_eq!(total_in(text, None), Some(64 << 20));
+        assert_eq!(total_in(text, Some(6 << 20)), Some(6 << 20));
+        assert_eq!(total_in("", Some(6 << 20)), None);
     }
 
     #[test]

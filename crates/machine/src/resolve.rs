@@ -214,6 +214,14 @@ impl Machine {
         }
     }
 
+    /// Bytes of host memory of the measured machine; `None` for a profile without them, or without a profile.
+    pub fn host_memory(&self) -> Option<u64> {
+        match &self.given {
+            Some(Given::Profile(profile)) => profile.identity.as_ref()?.host_memory_bytes,
+            Some(Given::Gpu(_) | Given::Link(_) | Given::Rate(_)) | None => None,
+        }
+    }
+
     /// A machine with GPUs of this model.
     pub fn of_gpu(gpu: &'static GpuFacts) -> Self {
         Self { given: Some(Given::Gpu(gpu)) }

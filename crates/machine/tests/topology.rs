@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
 
+mod common;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -17,13 +19,7 @@ fn fixture(name: &str) -> PathBuf {
 /// Writes a tree as files, as the kernel does, and reads it.
 fn machine(name: &str) -> (tempfile::TempDir, Topology) {
     let root = tempfile::tempdir().unwrap();
-    let text = fs::read_to_string(fixture(&format!("{name}.tree"))).unwrap();
-    for line in text.lines().filter(|line| !line.starts_with('#')) {
-        let (path, content) = line.split_once(' ').unwrap();
-        let path = root.path().join(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, format!("{content}\n")).unwrap();
-    }
+    common::tree::plant(&fs::read_to_string(fixture(&format!("{name}.tree"))).unwrap(), root.path());
     let topology = from_sysfs(root.path()).topology();
     (root, topology)
 }
@@ -87,7 +83,8 @@ fn the_driver_adds_nvlinks_and_names() {
 /// Whatever is read can be saved and read again: the same devices, paths, pairs and remarks.
 #[test]
 fn every_topology_is_the_same_after_it_was_saved() {
-    let trees = ["nvswitch8", "one_switch4", "pcie4_two_sockets", "virtual_machine", "x16_at_x8"];
+    let trees =
+        ["nvswitch8", "one_switch4", "one_switch4_acs", "pcie4_two_sockets", "virtual_machine", "x16_at_x8"];
     let mut all: Vec<Topology> = trees.iter().map(|name| machine(name).1).collect();
     let text = |name: &str| fs::read_to_string(fixture(name)).unwrap();
     all.push(from_nccl(&text("nccl-eight-gpus.xml")).unwrap().topology());
@@ -198,6 +195,79 @@ fn access_control_is_a_warning_only_on_bare_metal() {
     fs::create_dir_all(root.path().join("proc")).unwrap();
     fs::write(root.path().join("proc/cpuinfo"), "flags\t\t: fpu hypervisor\n").unwrap();
     assert_eq!(warnings(&from_sysfs(root.path()).topology()), [] as [&str; 0]);
+}
+
+/// A whole machine with its PCI configuration: two of four GPUs are behind ports that redirect, and NCCL's P2P is doubtful.
+#[test]
+fn access_control_is_read_from_a_whole_machine() {
+    let (root, topology) = machine("one_switch4_acs");
+    assert_eq!(warnings(&topology), ["acs"]);
+    let remark = topology.remarks.iter().find(|remark| remark.id == "acs").unwrap();
+    assert!(remark.text.contains("on 2 bridges"), "{}", remark.text);
+    assert!(remark.text.ends_with(": 0000:42:00.0, 0000:42:02.0."), "{}", remark.text);
+    let nccl = topology.remarks.iter().find(|remark| remark.id == "nccl_paths").unwrap();
+    assert!(nccl.remedy.as_ref().unwrap().contains("NCCL_P2P_DISABLE=1"), "{:?}", nccl.remedy);
+    // Without being root, only the first 64 bytes are readable: unknown is not "off".
+    for device in topology.devices.iter().filter(|device| device.acs.is_some()) {
+        let path = root.path().join("sys/devices/pci0000:40/0000:40:01.1");
+        let path = walkdir(&path).into_iter().find(|path| path.ends_with(&device.address));
+        let path = path.unwrap_or_else(|| root.path().join("sys/devices/pci0000:40/0000:40:01.1"));
+        fs::write(path.join("config"), [0; 64]).unwrap();
+    }
+    let topology = from_sysfs(root.path()).topology();
+    assert_eq!(warnings(&topology), [] as [&str; 0]);
+    assert!(notes(&topology).contains(&"acs_unread"), "{:?}", notes(&topology));
+}
+
+/// The folders below one, and itself.
+fn walkdir(folder: &Path) -> Vec<PathBuf> {
+    let below = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir());
+    let mut all: Vec<PathBuf> = below.flat_map(|path| walkdir(&path)).collect();
+    all.push(folder.to_owned());
+    all
+}
+
+/// What NCCL does without NVLink, and the variable worth a test, follow from the tree.
+#[test]
+fn nccls_defaults_follow_from_the_tree() {
+    let nccl = |topology: &Topology| {
+        let remark = topology.remarks.iter().find(|remark| remark.id == "nccl_paths")?;
+        Some((remark.text.clone(), remark.remedy.clone().unwrap()))
+    };
+    let (text, remedy) = nccl(&machine("one_switch4").1).unwrap();
+    assert!(text.contains("peer-to-peer copies over PCIe (P2P) for all 6 pairs of GPUs."), "{text}");
+    assert!(!remedy.contains("NCCL_P2P_LEVEL") && remedy.contains("Leave NCCL_P2P_DISABLE"), "{remedy}");
+    let (_root, mut topology) = machine("pcie4_two_sockets");
+    let (text, remedy) = nccl(&topology).unwrap();
+    assert!(text.contains("host memory (SHM) for all 6 pairs of GPUs"), "{text}");
+    assert!(remedy.contains("NCCL_P2P_LEVEL=PHB"), "{remedy}");
+    // Two GPUs: the default depends on the maker of the processors.
+    topology.gpus.truncate(2);
+    topology.devices.retain(|device| {
+        device.kind != DeviceKind::Gpu || topology.gpus.iter().any(|gpu| gpu.address == device.address)
+    });
+    assert!(topology.devices.iter().filter(|device| device.kind == DeviceKind::Gpu).count() == 2);
+    let mut of = |processor: Option<&str>| {
+        topology.processor = processor.map(str::to_owned);
+        nccl(&saved_topology(&serde_json::to_string(&topology).unwrap()).unwrap()).unwrap()
+    };
+    assert!(of(Some("AuthenticAMD")).0.contains("(P2P) for the one pair of GPUs."));
+    assert!(of(Some("GenuineIntel")).0.contains("(SHM) for the one pair of GPUs, which"));
+    assert!(of(None).0.contains("with AMD processors it uses P2P"));
+    // The driver refuses peer access: no setting helps.
+    let text = serde_json::to_string(&topology).unwrap();
+    let refused = text.replace(
+        "\"peer_access\":[]",
+        "\"peer_access\":[{\"kind\":\"read\",\"status\":\"chipset not supported\"}]",
+    );
+    assert_ne!(text, refused);
+    let (text, remedy) = nccl(&saved_topology(&refused).unwrap()).unwrap();
+    assert!(text.contains("whose peer access the driver refuses"), "{text}");
+    assert!(!remedy.contains("NCCL_P2P_LEVEL"), "{remedy}");
+    // With NVLinks, or with NVLinks that could not be read, there is nothing to say.
+    assert_eq!(nccl(&machine("nvswitch8").1), None);
+    let eight = fs::read_to_string(fixture("nccl-eight-gpus.xml")).unwrap();
+    assert_eq!(nccl(&from_nccl(&eight).unwrap().topology()), None);
 }
 
 #[test]

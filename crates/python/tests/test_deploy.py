@@ -353,8 +353,22 @@ def test_the_local_script_says_what_is_missing(deploy, tmp_path):
     for program in (busbound, prometheus):
         program.chmod(0o755)
     code, why = run(**nothing | {"BUSBOUND": str(busbound), "PROMETHEUS": str(prometheus), "GRAFANA": "no-such-program"})
-    assert code == 4 and "one of the programs ended" in why
+    assert code == 4 and "one of the programs ended" in why and why.endswith("without a GPU: deploy/local.sh --demo\n")
     assert not is_running(int(pid.read_text()))
+
+
+def test_a_port_in_use_is_said_before_anything_starts(deploy, tmp_path):
+    """As after `apt install prometheus`: Debian's package starts one on port 9090."""
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        settings = {"BUSBOUND": "true", "PROMETHEUS": "true", "GRAFANA": "no-such-program", "BUSBOUND_DATA": str(tmp_path / "data")}
+        settings |= {"BUSBOUND_PORT": str(free_port()), "PROMETHEUS_PORT": str(port)}
+        done = subprocess.run([deploy / "local.sh"], env=os.environ | settings, capture_output=True, text=True, timeout=PATIENCE_S)
+    said = f"local.sh: port {port} is in use, and prometheus needs one: give another (PROMETHEUS_PORT={port + 10}), or stop what the package started "
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", said + "(sudo systemctl disable --now prometheus)\n")
+    assert not (tmp_path / "data").exists()
 
 
 @pytest.fixture

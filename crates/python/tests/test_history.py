@@ -163,6 +163,29 @@ def test_errors_say_what_is_wrong(job, store, tmp_path, monkeypatch):
         busbound.history("memory://job")
 
 
+class NoCredentialsError(Exception):
+    """As botocore's: the error of a store's client, which is no OSError."""
+
+
+def test_errors_of_a_stores_client_are_errors_of_the_storage(job, store, fixtures, monkeypatch):
+    put(store, job, "/job")
+    store.pipe_file("/run.json", (fixtures / "ranks" / "rank-4.json").read_bytes())
+
+    def refuse(*_, **__):
+        raise NoCredentialsError("Unable to locate credentials")
+
+    for method in ("find", "cat_file", "get_file"):
+        with monkeypatch.context() as one:
+            one.setattr(type(store), method, refuse)
+            with pytest.raises(busbound.StorageError, match="^memory://.*: Unable to locate credentials"):
+                busbound.open("memory://run.json") if method == "get_file" else busbound.history("memory://job")
+    with monkeypatch.context() as one:
+        one.setattr(type(store), "open", refuse)
+        one.setattr(type(store), "put_file", refuse)
+        with pytest.raises(busbound.StorageError, match="Unable to locate credentials"):
+            busbound.history("memory://job", parquet="memory://tables")
+
+
 def test_reads_at_the_same_time_are_bounded(job, store, monkeypatch):
     import threading
 

@@ -20,6 +20,7 @@ mod perfetto;
 mod prometheus;
 mod report;
 mod runs;
+mod tensorboard;
 mod terminal;
 mod text;
 
@@ -74,6 +75,7 @@ pub use kind::AnswerKind;
 pub use otlp::{OtlpTimes, top_as_otlp};
 pub use report::Report;
 pub use runs::Runs;
+pub use tensorboard::{PointAt, tensorboard_events};
 #[cfg(feature = "dashboard")]
 pub use terminal::dashboard::{Dashboard, draw_dashboard};
 #[cfg(feature = "dashboard")]

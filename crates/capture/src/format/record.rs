@@ -187,6 +187,8 @@ pub const UNKNOWN_STREAM: u32 = u32::MAX;
 pub const SHARED_GPU: &[u8] = b"shared gpu";
 /// The key of a fact about a variable of the environment begins with this; its name follows.
 pub const VARIABLE: &[u8] = b"variable ";
+/// The key of a fact about the version of a package begins with this; its name follows: `torch`.
+pub const VERSION: &[u8] = b"version ";
 /// The key of the fact that says how many CPUs the process may run on.
 pub const CPUS: &[u8] = b"cpus";
 /// The key of the fact that says how many bytes of host memory the process may use.

@@ -1,11 +1,11 @@
-//! What does the process run with? Variables that change how PyTorch, CUDA and NCCL run, and its CPUs. No tokens, paths, hosts or
+//! What does the process run with? Variables that change how PyTorch, CUDA and NCCL run, its CPUs, and the version of PyTorch. No tokens, paths, hosts or
 //! command lines: the same ones that the wheel's `_environment.py` keeps.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
-use super::numa;
-use crate::format::{CPUS, HOST_MEMORY, VARIABLE};
+use super::{numa, torch};
+use crate::format::{CPUS, HOST_MEMORY, VARIABLE, VERSION};
 
 const PREFIXES: [&str; 4] = ["NCCL_", "CUDA_", "PYTORCH_", "TORCH_"];
 const NAMES: [&str; 2] = ["OMP_NUM_THREADS", "MKL_NUM_THREADS"];
@@ -24,6 +24,7 @@ pub(super) fn facts() -> Vec<(Vec<u8>, Vec<u8>)> {
     let cpus = allowed.as_deref().and_then(cpus_in);
     facts.extend(cpus.map(|cpus| (CPUS.to_vec(), cpus.to_string().into_bytes())));
     facts.extend(numa::facts(Path::new("/"), allowed.as_deref()));
+    facts.extend(torch::version().map(|version| ([VERSION, b"torch"].concat(), version.into_bytes())));
     facts.extend(memory().map(|bytes| (HOST_MEMORY.to_vec(), bytes.to_string().into_bytes())));
     facts
 }

@@ -23,6 +23,7 @@ mod sampler;
 pub mod settings;
 mod signals;
 mod switch;
+mod torch;
 mod triggers;
 mod waits;
 mod writer;

@@ -7,6 +7,7 @@ use clap::Args;
 use super::names::gpus;
 use super::shared::{CompileLogArgs, EmitArgs, JobsArgs, OutputArgs, RunArgs, TopologyArgs};
 use super::two_columns::wrapped;
+use super::values::parse_size;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -85,6 +86,9 @@ pub(crate) struct FineArgs {
     /// Read what NCCL printed with NCCL_DEBUG=INFO: how the ranks are connected
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub(crate) nccl_log: Vec<PathBuf>,
+    /// Compare what fixes pin with this much host memory [default: what the trace or the machine's profile says]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, hide_short_help = true)]
+    pub(crate) host_memory: Option<u64>,
     /// Set the bins of the bandwidth histogram, in GB/s
     #[arg(long, value_name = "GB/s,…", value_delimiter = ',', default_values_t = [5.0, 20.0, 50.0, 80.0])]
     #[arg(hide_short_help = true)]

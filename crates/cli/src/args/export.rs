@@ -13,7 +13,8 @@ Examples:
   busbound export run.json.gz --to perfetto        then open ui.perfetto.dev
   busbound export run.json.gz --to perfetto --apply pin,prefetch=1
   busbound export run.bbt --to chrome -o run.json.gz
-  busbound export run.json.gz --to parquet -o run/    run/copies.parquet, …";
+  busbound export run.json.gz --to parquet -o run/    run/copies.parquet, …
+  busbound export run.json.gz --to tensorboard -o logs/ --at 1000";
 
 #[derive(Debug, Args)]
 pub(crate) struct ExportArgs {
@@ -27,8 +28,12 @@ pub(crate) struct ExportArgs {
     #[arg(long, value_name = "CHANGE", value_delimiter = ',', value_parser = any_change(), hide_possible_values = true)]
     #[arg(help_heading = "Analysis")]
     pub(crate) apply: Vec<Change>,
-    /// Write to this file, compressed if it ends in .gz; for parquet, to this directory [default: PATH's name with
-    /// .perfetto.json.gz, .chrome.json.gz or .tables, in the working directory]
+    /// For tensorboard: the training step on the horizontal axis [default: the largest N of ProfilerStep#N in
+    /// the trace, else 0]
+    #[arg(long, value_name = "STEP")]
+    pub(crate) at: Option<u64>,
+    /// Write to this file, compressed if it ends in .gz; for parquet and tensorboard, to this directory [default: PATH's name with
+    /// .perfetto.json.gz, .chrome.json.gz, .tables or .tensorboard, in the working directory]
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     /// Print no progress and no warnings
@@ -46,4 +51,6 @@ pub(crate) enum ExportTo {
     Chrome,
     /// Tables for DuckDB, Polars, pandas or Spark: events, copies, gaps, steps
     Parquet,
+    /// Figures of the diagnosis as curves: one point per trace, in milliseconds per step
+    Tensorboard,
 }

@@ -1,11 +1,14 @@
 //! `busbound export`.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::UNIX_EPOCH;
 
 use busbound::diagnosis::Detail;
-use busbound::report::Timeline;
+use busbound::report::{PointAt, Timeline, tensorboard_events};
 use busbound::tables::{Provenance, write_parquet};
+use busbound::trace::Trace;
 use busbound::whatif::replay::Change;
 use busbound::{Diagnosis, Format, Machine, Options, Run};
 
@@ -32,6 +35,9 @@ pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
             format!("export takes one trace, and {} is a directory: name one file", args.path.display());
         return Err(Failure::usage(why));
     }
+    if args.at.is_some() && args.to != ExportTo::Tensorboard {
+        return Err(Failure::usage("--at is for --to tensorboard"));
+    }
     let path = args.output.clone().unwrap_or_else(|| usual_path(args));
     let export = Export {
         args,
@@ -50,6 +56,9 @@ pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
         let path = path.display();
         warn(&match args.to {
             ExportTo::Perfetto | ExportTo::Chrome => format!("wrote {path}; open it in ui.perfetto.dev"),
+            ExportTo::Tensorboard => {
+                format!("wrote one point per curve to {path}: tensorboard --logdir {path}")
+            }
             ExportTo::Parquet => {
                 format!("wrote events, copies, collectives, gaps and steps as Parquet to {path}")
             }
@@ -65,13 +74,36 @@ fn usual_path(args: &ExportArgs) -> PathBuf {
         ExportTo::Perfetto => packed(Format::Perfetto),
         ExportTo::Chrome => packed(Format::Chrome),
         ExportTo::Parquet => "tables".to_owned(),
+        ExportTo::Tensorboard => "tensorboard".to_owned(),
     };
     PathBuf::from(format!("{}.{end}", busbound::stem_of(&args.path)))
+}
+
+/// The last step that torch.profiler numbered.
+fn last_step(trace: &Trace) -> Option<u64> {
+    let number = |name: &str| name.strip_prefix("ProfilerStep#")?.parse().ok();
+    trace.names().iter().filter_map(number).max()
+}
+
+/// When the trace was written, in seconds since 1970; 0 for standard input.
+fn recorded_at(path: &Path) -> f64 {
+    let written = fs::metadata(path).and_then(|file| file.modified()).ok();
+    written.and_then(|time| time.duration_since(UNIX_EPOCH).ok()).map_or(0.0, |since| since.as_secs_f64())
 }
 
 impl Export<'_> {
     fn warn(&self, diagnosis: &Diagnosis) {
         warn_of_misfits([diagnosis], &self.args.run, &self.output);
+    }
+
+    /// TensorBoard reads all event files of a directory by name: one file per training step, so that a trace that is exported again
+    /// replaces its point.
+    fn write_point(&self, run: &Run, diagnosis: &Diagnosis) -> Result<(), Failure> {
+        let step = self.args.at.or_else(|| last_step(run.trace())).unwrap_or(0);
+        let bytes = tensorboard_events(diagnosis, PointAt { step, time: recorded_at(&self.args.path) });
+        let file = self.path.join(format!("events.out.tfevents.{step:010}.busbound"));
+        fs::create_dir_all(self.path).map_err(Failure::unwritable_at(self.path))?;
+        fs::write(&file, bytes).map_err(Failure::unwritable_at(&file))
     }
 
     fn write(&self, run: &Run) -> Result<(), Failure> {
@@ -84,6 +116,11 @@ impl Export<'_> {
                 timeline(Format::Perfetto, Some(&drawn))
             }
             ExportTo::Chrome => timeline(Format::Chrome, None),
+            ExportTo::Tensorboard => {
+                let diagnosis = run.diagnose(&self.machine, &self.options);
+                self.warn(&diagnosis);
+                self.write_point(run, &diagnosis)
+            }
             ExportTo::Parquet => {
                 let (diagnosis, tables) = run.tables(&self.machine, &self.options);
                 self.warn(&diagnosis);

@@ -4,6 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use busbound_capture::inject::control::{self, Command};
@@ -92,10 +93,23 @@ fn socket_of(process: u32) -> Option<PathBuf> {
     Some(if seen.exists() { seen } else { socket })
 }
 
+/// The user of a process.
+fn owner(process: impl std::fmt::Display) -> Option<u32> {
+    fs::metadata(format!("/proc/{process}")).ok().map(|about| about.uid())
+}
+
 fn why_unprepared(process: u32) -> String {
     match fs::read(about(process).join("environ")) {
         Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-            format!("process {process} belongs to another user: only that user, or root, can record it")
+            // Root of a container may look into none of the processes outside of it.
+            match owner(process) == owner("self") {
+                true => format!(
+                    "process {process} cannot be recorded: a container or the system's security settings hide it from this user"
+                ),
+                false => format!(
+                    "process {process} belongs to another user: only that user, or root, can record it"
+                ),
+            }
         }
         _ => format!(
             "process {process} cannot be recorded: it was not started by busbound record with --ring, --standby or --every. The CUDA driver \

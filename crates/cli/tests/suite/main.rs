@@ -22,6 +22,8 @@ mod ranks;
 mod record;
 mod terminal;
 mod top;
+#[path = "../../../machine/tests/common/tree.rs"]
+mod tree;
 mod trial;
 mod walkthroughs;
 mod watch;

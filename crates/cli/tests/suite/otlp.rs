@@ -28,6 +28,23 @@ fn a_collector_gets_the_names_labels_and_values_of_prometheus() {
     assert_eq!(last, served);
 }
 
+/// The mistake is said first, also where there is no driver.
+#[test]
+fn addresses_are_checked_before_the_driver_is_asked() {
+    let wrong = [
+        (["top", "--otlp", "https://127.0.0.1:4318"], "--otlp: https is not supported"),
+        (
+            ["top", "--prometheus", "9401"],
+            "cannot serve metrics at 9401: give an address and a port, such as 127.0.0.1:9401",
+        ),
+    ];
+    for (args, why) in wrong {
+        let (_, stderr, code) = text(&busbound(&args).output().unwrap());
+        assert_eq!(code, Some(2), "{stderr}");
+        assert!(stderr.contains(why), "{stderr}");
+    }
+}
+
 #[test]
 fn without_a_url_the_endpoint_is_that_of_the_environment() {
     let collector = Collector::at("127.0.0.1:0", OK);

@@ -116,6 +116,31 @@ fn a_ring_is_dumped_on_request_and_diagnosed() {
 }
 
 /// With sampled kernels, idle time is not visible: there must be no verdict about it.
+/// Two processes whose PyTorch differs: each has loaded a library that is where PyTorch's are, next to the file with the version.
+#[test]
+fn a_recording_has_the_version_of_pytorch() {
+    let place = Place::new();
+    for (rank, version) in [("0", "2.11.0+cu130"), ("1", "2.10.0")] {
+        let package = place.0.path().join(format!("env {rank}/torch"));
+        std::fs::create_dir_all(package.join("lib")).unwrap();
+        let text = format!("from typing import Optional\n\n__version__ = '{version}'\ndebug = False\n");
+        std::fs::write(package.join("version.py"), text).unwrap();
+        let library = package.join("lib/libc10.so");
+        let built = Command::new("cc").args(["-shared", "-x", "c", "/dev/null", "-o"]).arg(&library).status();
+        assert!(built.unwrap().success());
+        // The loader separates its list by spaces, too.
+        std::os::unix::fs::symlink(&package, place.0.path().join(format!("torch{rank}"))).unwrap();
+        let script =
+            format!("RANK={rank} WORLD_SIZE=2 LD_PRELOAD=$PWD/torch{rank}/lib/libc10.so $program run 1");
+        let (_, stderr, _) = end(place.record(&["-o", &format!("rank{rank}.bbt")], &script).spawn().unwrap());
+        assert!(stderr.contains(&format!("rank{rank}")), "{stderr}");
+    }
+    let (stdout, stderr, code) = place.busbound(&["diagnose", "rank0.bbt", "rank1.bbt"]);
+    assert_eq!(code, Some(0), "{stderr}");
+    let shown = stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(shown.contains("rank 1: torch=2.10.0, rank 0 2.11.0+cu130"), "{stdout}\n{stderr}");
+}
+
 #[test]
 fn sampled_kernels_make_the_answer_inconclusive() {
     let place = Place::new();

@@ -67,6 +67,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) kernels_on_stream: BTreeMap<(i32, i64), u64>,
     /// What NCCL printed about this run, judged with what is known about the GPU.
     pub(crate) nccl_log: Option<NcclLog>,
+    /// Bytes of host memory that the run may use: given, recorded, or of the measured machine.
+    pub(crate) host_memory: Option<u64>,
     /// The GPU that the user said it is.
     pub(crate) stated_gpu: Option<&'static GpuFacts>,
     /// Whether the calls are those of AMD's runtime.
@@ -205,6 +207,7 @@ impl<'a> Facts<'a> {
             syncs: issued.syncs,
             kernels_on_stream: issued.kernels_on_stream,
             nccl_log,
+            host_memory: options.host_memory_of(trace, machine),
             stated_gpu: machine.gpu(),
             is_rocm: is_rocm(trace),
             recording,

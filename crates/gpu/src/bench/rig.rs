@@ -94,6 +94,7 @@ impl<'a> Rig<'a> {
             power_limit_watts: telemetry.and_then(Telemetry::power_limit_watts),
             link: None,
             host_cpu: host::cpu_name(),
+            host_memory_bytes: host::memory(),
             kernel: host::kernel(),
             numa_node: self.place.numa_node,
             pinned_to_cpus: self.place.cpus.clone().filter(|_| self.pinned),

@@ -20,6 +20,9 @@ pub struct Identity {
     /// The GPU's own link, read while copies ran.
     pub link: Option<LinkSeen>,
     pub host_cpu: String,
+    /// Bytes that the process may use: the machine's, or what its container allows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_memory_bytes: Option<u64>,
     pub kernel: String,
     pub numa_node: Option<u32>,
     /// The CPUs that the measuring thread was bound to, as sysfs lists them.

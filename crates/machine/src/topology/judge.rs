@@ -30,6 +30,7 @@ pub(super) fn topology(found: Found) -> Topology {
         pinned_limit: found.pinned_limit,
         memory_limit: found.memory_limit,
         driver: found.driver,
+        processor: found.processor,
         devices: found.devices,
         remarks,
     }

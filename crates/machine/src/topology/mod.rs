@@ -5,6 +5,8 @@
 
 mod judge;
 pub(crate) mod nccl;
+mod nccl_paths;
+mod remark;
 mod remarks;
 mod saved;
 pub(crate) mod smi;
@@ -14,7 +16,7 @@ mod traffic;
 use serde::{Deserialize, Serialize};
 
 pub use nccl::{NcclError, from_nccl};
-pub use remarks::Remark;
+pub use remark::Remark;
 pub use saved::{SavedError, gpu_places, saved_topology};
 pub use smi::from_smi;
 pub use sysfs::from_sysfs;
@@ -218,6 +220,8 @@ pub struct Topology {
     pub pinned_limit: Option<u64>,
     pub memory_limit: Option<u64>,
     pub driver: bool,
+    /// The maker of the processors, as `/proc/cpuinfo` spells it; `null` if unknown. NCCL's defaults depend on it.
+    pub processor: Option<String>,
     pub remarks: Vec<Remark>,
 }
 
@@ -303,6 +307,7 @@ pub struct Found {
     pub(crate) pinned_limit: Option<u64>,
     pub(crate) memory_limit: Option<u64>,
     pub(crate) driver: bool,
+    pub(crate) processor: Option<String>,
 }
 
 impl Found {
@@ -345,14 +350,18 @@ pub(crate) fn generation_of(speed: &str) -> Option<u8> {
     })
 }
 
+/// PCI vendor IDs.
+const NVIDIA: u32 = 0x10de;
+pub(crate) const AMD: u32 = 0x1002;
+
 /// The kind of a device, by PCI class and vendor.
 pub(crate) fn kind_of(class: u32, vendor: u32) -> DeviceKind {
     match (class >> 16, class >> 8) {
         // 3D and VGA controllers from NVIDIA and AMD, and AMD's processing accelerators.
-        (0x03, _) if [0x10de, 0x1002].contains(&vendor) => DeviceKind::Gpu,
-        (0x12, _) if vendor == 0x1002 => DeviceKind::Gpu,
+        (0x03, _) if [NVIDIA, AMD].contains(&vendor) => DeviceKind::Gpu,
+        (0x12, _) if vendor == AMD => DeviceKind::Gpu,
         (_, 0x0604) => DeviceKind::Bridge,
-        (_, 0x0680) if vendor == 0x10de => DeviceKind::NvSwitch,
+        (_, 0x0680) if vendor == NVIDIA => DeviceKind::NvSwitch,
         (0x02, _) => DeviceKind::Nic,
         (_, 0x0108) => DeviceKind::Nvme,
         _ => DeviceKind::Other,

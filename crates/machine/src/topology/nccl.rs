@@ -44,6 +44,7 @@ pub fn from_nccl(text: &str) -> Result<Found, NcclError> {
         numa_nodes: u32::try_from(nodes.len()).ok().filter(|n| *n > 0),
         devices: walk.devices,
         ranks: walk.ranks,
+        processor: walk.processor,
         facts: walk.facts,
         ..Found::default()
     })
@@ -60,6 +61,7 @@ struct Walk {
     numa: Option<u32>,
     nodes: Vec<u32>,
     cpus: u32,
+    processor: Option<String>,
     /// The open `<pci>` devices, outermost first.
     open: Vec<DeviceIndex>,
     links: Vec<NvLinks>,
@@ -82,6 +84,7 @@ impl Walk {
                 self.numa = attribute(tag, "numaid").and_then(|text| text.parse().ok());
                 self.nodes.extend(self.numa);
                 self.cpus += 1;
+                self.processor = attribute(tag, "vendor").or(self.processor.take());
             }
             b"pci" => {
                 let bridge = format!("cpu {}", self.cpus.max(1) - 1);

@@ -1,45 +1,13 @@
 //! What is worth knowing about this topology? One function per remark, listed in [`CHECKS`].
 
-use serde::Serialize;
-
 use crate::catalog::gpu_of_name;
 
-use super::{Connection, DeviceIndex, DeviceKind, Found, GpuPlace, Hop, Iommu, Pair, SYSFS, ancestors};
-
-/// Something worth knowing, with its reason and a safe remedy.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Remark {
-    pub id: &'static str,
-    /// Whether it costs performance; if not, it is a note.
-    pub is_warning: bool,
-    pub text: String,
-    pub remedy: Option<String>,
-}
-
-impl Remark {
-    fn note(id: &'static str, text: impl Into<String>) -> Self {
-        Self { id, is_warning: false, text: text.into(), remedy: None }
-    }
-
-    fn warning(id: &'static str, text: impl Into<String>) -> Self {
-        Self { id, is_warning: true, text: text.into(), remedy: None }
-    }
-
-    fn with_remedy(self, remedy: &str) -> Self {
-        Self { remedy: Some(remedy.to_owned()), ..self }
-    }
-}
-
-/// The input of the checks.
-struct Seen<'a> {
-    found: &'a Found,
-    gpus: &'a [GpuPlace],
-    pairs: &'a [Pair],
-}
+use super::nccl_paths::without_nvlink;
+use super::remark::{Remark, Seen};
+use super::{Connection, Found, GpuPlace, Hop, Iommu, Pair, SYSFS};
 
 /// In display order.
-const CHECKS: [fn(&Seen<'_>) -> Vec<Remark>; 12] = [
+const CHECKS: [fn(&Seen<'_>) -> Vec<Remark>; 14] = [
     no_driver,
     nvlinks_not_read,
     refused_nvlinks,
@@ -49,9 +17,11 @@ const CHECKS: [fn(&Seen<'_>) -> Vec<Remark>; 12] = [
     shared_uplinks,
     virtual_machine,
     access_control,
+    unread_access_control,
     translating_iommu,
     locked_memory,
     unknown_numa_node,
+    without_nvlink,
 ];
 
 pub(super) fn remarks(found: &Found, gpus: &[GpuPlace], pairs: &[Pair]) -> Vec<Remark> {
@@ -59,33 +29,12 @@ pub(super) fn remarks(found: &Found, gpus: &[GpuPlace], pairs: &[Pair]) -> Vec<R
     CHECKS.iter().flat_map(|check| check(&seen)).collect()
 }
 
-impl Seen<'_> {
-    /// What to do about GPUs with NVLink that cannot access each other.
-    fn about_peers(&self) -> &'static str {
-        if self.found.is_virtual {
-            // Isolation may depend on it.
-            return "Ask the provider for a machine whose GPUs share an NVLink partition: the host's fabric manager decides that, nothing inside the virtual machine does.";
-        }
-        "Check that nvidia-fabricmanager runs with the driver's version (systemctl status nvidia-fabricmanager), that NCCL_P2P_DISABLE and the driver's registry keys do not disable peer access, and that MIG is off (nvidia-smi -q -d MIG)."
-    }
-
-    /// Whether any GPUs of a bare-metal machine reach each other over PCIe.
-    fn has_peers_over_pcie(&self) -> bool {
-        let is_gpu = |address: &String| self.gpus.iter().any(|gpu| gpu.address == *address);
-        let mut between_gpus = self.pairs.iter().filter(|pair| is_gpu(&pair.a) && is_gpu(&pair.b));
-        !self.found.is_virtual
-            && self.gpus.len() > 1
-            && between_gpus.any(|pair| !matches!(pair.connection, Connection::NvLink(_)))
-    }
-}
-
 /// NVSwitches connect GPUs by NVLink, but only the driver knows how.
 fn nvlinks_not_read(seen: &Seen<'_>) -> Vec<Remark> {
-    let switches = seen.found.devices.iter().filter(|device| device.kind == DeviceKind::NvSwitch).count();
-    let is_read = seen.pairs.iter().any(|pair| matches!(pair.connection, Connection::NvLink(_)));
-    if switches == 0 || is_read {
+    if !seen.are_nvlinks_unread() {
         return Vec::new();
     }
+    let switches = seen.number_of_switches();
     let text = format!(
         "There are NVSwitches ({switches}), but NVLinks and peer access are not known: the driver was not asked, or did not answer. Connections \
          between GPUs are shown as PCIe only."
@@ -222,19 +171,10 @@ fn access_control(seen: &Seen<'_>) -> Vec<Remark> {
     if !seen.has_peers_over_pcie() {
         return Vec::new();
     }
-    let devices = &seen.found.devices;
-    // Ports without a GPU below them do not matter.
-    let above_gpu: Vec<DeviceIndex> = (0..devices.len())
-        .filter(|&i| devices[i].kind == DeviceKind::Gpu)
-        .flat_map(|gpu| ancestors(devices, gpu))
-        .collect();
-    let redirecting: Vec<&str> = devices
-        .iter()
-        .enumerate()
-        .filter(|(i, device)| {
-            device.kind == DeviceKind::Bridge && device.acs == Some(true) && above_gpu.contains(i)
-        })
-        .map(|(_, device)| device.address.as_str())
+    let redirecting: Vec<&str> = seen
+        .bridges_above_gpus()
+        .filter(|bridge| bridge.acs == Some(true))
+        .map(|bridge| bridge.address.as_str())
         .collect();
     if redirecting.is_empty() {
         return Vec::new();
@@ -250,6 +190,19 @@ fn access_control(seen: &Seen<'_>) -> Vec<Remark> {
     vec![Remark::warning("acs", text).with_remedy(
         "If no device is passed through to a virtual machine, disable ACS in the firmware. Verify with real transfers before and after.",
     )]
+}
+
+/// Linux shows the extended configuration of a bridge only to root.
+fn unread_access_control(seen: &Seen<'_>) -> Vec<Remark> {
+    let unread = seen.bridges_above_gpus().filter(|bridge| bridge.acs.is_none()).count();
+    if !seen.has_peers_over_pcie() || seen.found.source != SYSFS || unread == 0 {
+        return Vec::new();
+    }
+    let bridges = if unread == 1 { "1 bridge".to_owned() } else { format!("{unread} bridges") };
+    let text = format!(
+        "Whether access control (ACS) on {bridges} above the GPUs redirects traffic between them could not be read: only root can."
+    );
+    vec![Remark::note("acs_unread", text).with_remedy("Run sudo busbound topo.")]
 }
 
 fn translating_iommu(seen: &Seen<'_>) -> Vec<Remark> {

@@ -42,6 +42,8 @@ struct Saved {
     pinned_limit: Option<u64>,
     memory_limit: Option<u64>,
     driver: bool,
+    #[serde(default)]
+    processor: Option<String>,
 }
 
 impl Saved {
@@ -66,6 +68,7 @@ impl Saved {
             pinned_limit: self.pinned_limit,
             memory_limit: self.memory_limit,
             driver: self.driver,
+            processor: self.processor,
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::{DeviceIndex, DeviceKind, Found, HopLink, Iommu, PciDevice, SYSFS, generation_of, kind_of};
+use super::{AMD, DeviceIndex, DeviceKind, Found, HopLink, Iommu, PciDevice, SYSFS, generation_of, kind_of};
 
 /// Reads the tree below a root, usually `/`. Unreadable entries are treated as absent.
 pub fn from_sysfs(root: &Path) -> Found {
@@ -21,10 +21,12 @@ pub fn from_sysfs(root: &Path) -> Found {
     found.driver = root.join("proc/driver/nvidia/version").exists();
     for device in found.devices.iter_mut().filter(|device| device.kind == DeviceKind::Gpu) {
         let information = root.join("proc/driver/nvidia/gpus").join(&device.address).join("information");
-        device.name = read(&information).and_then(|text| {
-            let model = text.lines().find_map(|line| line.strip_prefix("Model:"))?;
-            Some(model.trim().to_owned())
-        });
+        device.name = read(&information)
+            .and_then(|text| {
+                let model = text.lines().find_map(|line| line.strip_prefix("Model:"))?;
+                Some(model.trim().to_owned())
+            })
+            .or(device.name.take());
     }
     let nodes = sorted_entries(&root.join("sys/devices/system/node"));
     let nodes =
@@ -32,6 +34,7 @@ pub fn from_sysfs(root: &Path) -> Found {
     found.numa_nodes = u32::try_from(nodes.count()).ok().filter(|n| *n > 0);
     found.iommu = Some(iommu(root, &found));
     (found.is_virtual, found.virtual_machine) = virtual_machine(root);
+    found.processor = read(&root.join("proc/cpuinfo")).and_then(|text| processor(&text));
     found.pinned_limit = read(&root.join("proc/self/limits")).and_then(|text| locked_memory(&text));
     found.memory_limit =
         read(&root.join("sys/fs/cgroup/memory.max")).and_then(|text| text.trim().parse().ok());
@@ -70,6 +73,7 @@ fn device(path: &Path, parent: Option<DeviceIndex>) -> Option<PciDevice> {
         u32::from_str_radix(text.trim().trim_start_matches("0x"), 16).ok()
     };
     let (class, vendor) = (hexadecimal("class").unwrap_or(0), hexadecimal("vendor").unwrap_or(0));
+    let kind = kind_of(class, vendor);
     let text = |file: &str| read(&path.join(file)).map(|text| text.trim().to_owned());
     let number = |file: &str| text(file).and_then(|text| text.parse::<i64>().ok());
     let lanes = |file: &str| number(file).and_then(|n| u8::try_from(n).ok()).filter(|n| (1..=32).contains(n));
@@ -85,8 +89,9 @@ fn device(path: &Path, parent: Option<DeviceIndex>) -> Option<PciDevice> {
     };
     Some(PciDevice {
         address: address.to_owned(),
-        kind: kind_of(class, vendor),
-        name: None,
+        kind,
+        // NVIDIA's driver knows the model; of others, the maker is known.
+        name: (kind == DeviceKind::Gpu && vendor == AMD).then(|| "AMD GPU".to_owned()),
         parent,
         host_bridge: host_bridge.unwrap_or("pci").to_owned(),
         numa: number("numa_node").and_then(|n| u32::try_from(n).ok()),
@@ -167,6 +172,12 @@ fn virtual_machine(root: &Path) -> (bool, Option<String>) {
             .any(|line| line.starts_with("flags") && line.split_whitespace().any(|f| f == "hypervisor"))
     });
     ((named.is_some() || flag) && !bare_metal, named.filter(|_| !bare_metal))
+}
+
+/// `vendor_id : GenuineIntel`; Arm's lists have no such line.
+fn processor(cpuinfo: &str) -> Option<String> {
+    let line = cpuinfo.lines().find(|line| line.starts_with("vendor_id"))?;
+    line.split_once(':').map(|(_, maker)| maker.trim().to_owned())
 }
 
 /// Bytes of `Max locked memory`, or `None` for no limit.

@@ -78,7 +78,7 @@ def _read(job: Address) -> Read:
             texts.append((file.name, text))
         else:
             failures.append((file.name, f"{file.name}: {error}"))
-            storage = storage or (error if isinstance(error, OSError) else None)
+            storage = storage or (None if isinstance(error, UnicodeDecodeError) else error)
     if storage is not None and not texts:
         family = _native.NotFoundError if isinstance(storage, FileNotFoundError) else _native.StorageError
         raise family(failures[0][1]) from storage
@@ -89,7 +89,8 @@ def _text(file: RemoteFile) -> tuple[str, Exception | None]:
     """The text of a file, or why there is none."""
     try:
         return file.fs.cat_file(file.path).decode(), None
-    except (OSError, UnicodeDecodeError) as error:
+    # Clients of stores have errors of their own; one file must not stop the others.
+    except Exception as error:  # noqa: BLE001
         return "", error
 
 

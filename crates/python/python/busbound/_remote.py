@@ -39,7 +39,8 @@ class RemoteFile:
         with tempfile.TemporaryDirectory(prefix="busbound-") as folder:
             suffix = _ending_in(TRACES).search(self.name)
             path = os.path.join(folder, f"trace{suffix.group() if suffix else ''}")
-            self.fs.get_file(self.path, path)
+            with storage_errors(self.name):
+                self.fs.get_file(self.path, path)
             yield path
 
 
@@ -123,6 +124,9 @@ def storage_errors(name: str) -> Iterator[None]:
     except (ValueError, TypeError, ImportError) as error:
         # TypeError: an option that the file system does not have.
         raise _native.OptionError(f"{name}: {error}") from error
+    # Clients of stores have errors of their own: missing credentials are neither an OSError nor a ValueError for botocore and google-auth.
+    except Exception as error:
+        raise _native.StorageError(f"{name}: {error}") from error
 
 
 def remote_files(address: str, storage_options: dict[str, Any]) -> list[RemoteFile]:

@@ -217,15 +217,8 @@ def open(path: Path, *, threads: int | None = None, storage_options: Mapping[str
     files = remote_files(str(path), dict(storage_options or {}))
     if len(files) > 1:
         raise _native.OptionError(f"{path} matches {len(files)} files: give one file")
-    try:
-        with files[0].fetched() as local:
-            return Trace(_native.open(local, files[0].name, threads), str(path), storage_options)
-    except FileNotFoundError as error:
-        raise _native.NotFoundError(f"{files[0].name}: {error}") from error
-    except _native.BusboundError:
-        raise
-    except OSError as error:
-        raise _native.StorageError(f"{files[0].name}: {error}") from error
+    with files[0].fetched() as local:
+        return Trace(_native.open(local, files[0].name, threads), str(path), storage_options)
 
 
 def read(path: Path, name: str | None, threads: int | None) -> Trace:

@@ -11,9 +11,11 @@ pub(super) fn collectives(diagnosis: &Diagnosis) -> Table {
     const SHOWN: usize = 12;
     let steps = diagnosis.step_count();
     let gbps = |rate: Option<f64>| rate.map_or("–".to_owned(), |rate| format!("{rate:.1} GB/s"));
+    // Only a profile of several GPUs has what their all-reduce reaches.
+    let is_measured = diagnosis.collectives.iter().any(|group| group.measured_busbw_gbps.is_some());
     let row = |group: &CollectiveGroup| {
         let number = group.count as f64 / steps;
-        vec![
+        let mut row = vec![
             collective_name(group),
             if number.fract() == 0.0 { count(number as u64) } else { format!("{number:.1}") },
             milliseconds(group.ms / steps),
@@ -21,7 +23,9 @@ pub(super) fn collectives(diagnosis: &Diagnosis) -> Table {
             gbps(group.algbw_gbps),
             gbps(group.busbw_gbps),
             group.share_of_link.map_or("–".to_owned(), |share| format!("{:.0}%", 100.0 * share)),
-        ]
+        ];
+        row.extend(is_measured.then(|| gbps(group.measured_busbw_gbps)));
+        row
     };
     let title = match diagnosis.unit() {
         Unit::Step => "collectives, per step",
@@ -32,12 +36,14 @@ pub(super) fn collectives(diagnosis: &Diagnosis) -> Table {
     let rest = diagnosis.collectives.get(SHOWN..).unwrap_or_default();
     if !rest.is_empty() {
         let ms: f64 = rest.iter().map(|group| group.ms).sum();
-        let mut last = vec!["–".to_owned(); 7];
+        let mut last = vec!["–".to_owned(); 7 + usize::from(is_measured)];
         last[0] = format!("{} more kinds (--format json)", rest.len());
         last[2] = milliseconds(ms / steps);
         rows.push(last);
     }
-    Table { titles: vec![title, "count", "time", "waiting", "algbw", "busbw", "of link"], rows }
+    let mut titles = vec![title, "count", "time", "waiting", "algbw", "busbw", "of link"];
+    titles.extend(is_measured.then_some("bench"));
+    Table { titles, rows }
 }
 
 /// `40 copies (6.72 GB), median 3.75 ms before`.

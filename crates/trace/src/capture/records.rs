@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use busbound_capture::format::{
     CPUS, HOST_MEMORY, Launch as RecordedLaunch, Record, SHARED_GPU, Stream, UNKNOWN_STREAM, VARIABLE,
+    VERSION,
 };
 
 use super::accesses::access;
@@ -283,11 +284,14 @@ impl<'a> Recording<'a> {
 fn environment(facts: &BTreeMap<Vec<u8>, String>) -> Option<Environment> {
     let cpus = facts.get(CPUS).and_then(|text| text.parse().ok());
     let memory = facts.get(HOST_MEMORY).and_then(|text| text.parse().ok());
-    let name = |key: &[u8]| key.strip_prefix(VARIABLE).map(|name| String::from_utf8_lossy(name).into_owned());
-    let variables: BTreeMap<String, String> =
-        facts.iter().filter_map(|(key, value)| Some((name(key)?, value.clone()))).collect();
+    let of_kind = |kind: &[u8]| -> BTreeMap<String, String> {
+        let name = |key: &[u8]| Some(String::from_utf8_lossy(key.strip_prefix(kind)?).into_owned());
+        facts.iter().filter_map(|(key, value)| Some((name(key)?, value.clone()))).collect()
+    };
+    let (variables, versions) = (of_kind(VARIABLE), of_kind(VERSION));
     let is_recorded = cpus.is_some() || !variables.is_empty();
-    is_recorded.then(|| Environment { variables: Some(variables), cpus, memory, ..Environment::default() })
+    let variables = Some(variables);
+    is_recorded.then(|| Environment { versions, variables, cpus, memory, ..Environment::default() })
 }
 
 /// How long kernels were not recorded, and how long the recording is.

@@ -17,6 +17,12 @@ pub(super) struct Exports {
 }
 
 impl Exports {
+    /// Whether the addresses are addresses.
+    pub(super) fn check(args: &TopArgs) -> Result<(), Failure> {
+        args.prometheus.as_deref().map_or(Ok(()), Metrics::check)?;
+        args.otlp.as_ref().map_or(Ok(()), |given| Otlp::check(given.as_deref()))
+    }
+
     pub(super) fn start(args: &TopArgs, show: Show) -> Result<Self, Failure> {
         let prometheus = args.prometheus.as_deref().map(Metrics::serve).transpose()?;
         if let Some(metrics) = &prometheus {

@@ -19,6 +19,18 @@ pub(super) struct Metrics {
 }
 
 impl Metrics {
+    /// Whether the address is one.
+    pub(super) fn check(address: &str) -> Result<(), Failure> {
+        let has_port = address
+            .rsplit_once(':')
+            .is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok());
+        if has_port {
+            return Ok(());
+        }
+        let why = "give an address and a port, such as 127.0.0.1:9401";
+        Err(Failure::usage(format!("cannot serve metrics at {address}: {why}")))
+    }
+
     pub(super) fn serve(address: &str) -> Result<Self, Failure> {
         let cannot =
             |error: std::io::Error| Failure::usage(format!("cannot serve metrics at {address}: {error}"));

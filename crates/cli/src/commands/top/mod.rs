@@ -39,6 +39,8 @@ enum Show {
 pub(crate) fn run(args: &TopArgs) -> Result<(), Failure> {
     let output = resolve_output(&args.output)?;
     let show = resolve_show(args, &output)?;
+    // A mistake in an address is said on machines without a driver, too.
+    Exports::check(args)?;
     let stop = listen_for_signals()?;
     let mut feed = Feed::open(args, show)?;
     let exports = Exports::start(args, show)?;

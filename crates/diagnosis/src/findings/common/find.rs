@@ -44,12 +44,12 @@ pub(crate) fn findings(facts: &Facts<'_>, asked: Option<&Asked<'_>>) -> Vec<Find
     if let Some(asked) = asked {
         cap_bounds(asked, &mut made);
     }
-    let (step_ms, host_bytes) = (facts.own_step_ms(), facts.trace.origin().environment().memory);
+    let step_ms = facts.own_step_ms();
     let finding = |made: Made| {
         let mut finding = Finding::of(made.id, made.draft, made.basis, step_ms);
         let pins = finding.changes.iter().flatten().any(Change::pins);
         finding.cost.pinned_bytes = pins.then(|| pageable_bytes(facts));
-        finding.cost.host_bytes = host_bytes.filter(|_| pins);
+        finding.cost.host_bytes = facts.host_memory.filter(|_| pins);
         finding.cost.gpu_bytes =
             made.predicted.as_ref().map(|made| made.extra_bytes).filter(|bytes| *bytes > 0);
         Finding { predicted: made.predicted, ..finding }

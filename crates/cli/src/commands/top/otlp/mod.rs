@@ -49,6 +49,11 @@ impl Shared {
 
 impl Otlp {
     /// `says` is whether failures may be written to standard error.
+    /// Whether the address is one.
+    pub(super) fn check(given: Option<&str>) -> Result<(), Failure> {
+        Endpoint::resolve(given).map(drop).map_err(Failure::usage)
+    }
+
     pub(super) fn start(given: Option<&str>, says: bool) -> Result<Self, Failure> {
         let endpoint = Endpoint::resolve(given).map_err(Failure::usage)?;
         let shared = Arc::new(Shared::default());

@@ -1,0 +1,3 @@
+//! What do several tests of topologies share?
+
+pub(crate) mod tree;
