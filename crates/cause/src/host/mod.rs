@@ -139,9 +139,11 @@ fn is_input(name: &str) -> bool {
         || name.contains("dataloader.py") && name.ends_with(": __next__")
 }
 
-/// Ranges in which the framework compiles: TorchDynamo's and Inductor's own timers.
+/// Ranges in which the framework compiles: TorchDynamo's and Inductor's own timers, and NVRTC.
 fn is_compilation(name: &str) -> bool {
     name.ends_with("(dynamo_timed)")
+        || name.contains("nvrtcCompileProgram")
+        || name.contains("Nvrtc::CompileProgram")
         || name.contains("torch/_dynamo/convert_frame.py") && name.ends_with("_compile")
 }
 

@@ -3,9 +3,10 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use busbound_trace::{Call, Event, EventKind, Interval, IntervalSet, TrackId};
+use busbound_cause::idle::Gap;
+use busbound_trace::{Call, Event, EventKind, Interval, IntervalSet, Nanos, TrackId};
 
-use crate::activity::gaps::{CallTimes, call_times, idle_inside_ms};
+use crate::activity::gaps::{CallTimes, call_times};
 use crate::analysis::facts::Facts;
 use crate::limits::id::LimitationId;
 use crate::quantity::milliseconds;
@@ -44,12 +45,11 @@ fn initialization(facts: &Facts<'_>) -> Option<String> {
     }
     let parts = parts(facts);
     let all = facts.time.analyzed_ms;
-    let total = idle_inside_ms(&facts.gaps, &union(parts.iter().map(|part| &part.times)));
+    let total = idle_ms(facts, &union(parts.iter().map(|part| &part.times)));
     if total < INITIALIZES_SHARE * all {
         return None;
     }
-    let mut named: Vec<(&Part, f64)> =
-        parts.iter().map(|part| (part, idle_inside_ms(&facts.gaps, &part.times))).collect();
+    let mut named: Vec<(&Part, f64)> = parts.iter().map(|part| (part, idle_ms(facts, &part.times))).collect();
     named.sort_by(|a, b| b.1.total_cmp(&a.1));
     let within = match facts.unit() {
         Unit::Trace => "in this trace",
@@ -71,6 +71,18 @@ fn initialization(facts: &Facts<'_>) -> Option<String> {
         }
         _ => format!("initialization takes {total} of the {all} {within} ({})", names.join(", ")),
     })
+}
+
+/// Idle time while the host is in these times: the thread that ended the gap, or any at the end of a step, where nothing does.
+fn idle_ms(facts: &Facts<'_>, times: &CallTimes) -> f64 {
+    let inside = |gap: Gap<'_>| {
+        let of = |times: &IntervalSet| times.length_within(gap.interval);
+        match gap.call {
+            Some(call) => times.get(&call.track_id()).map(of),
+            None => times.values().map(of).max(),
+        }
+    };
+    facts.gaps.iter().filter_map(|(gap, _)| inside(gap)).sum::<Nanos>().as_millis()
 }
 
 /// What a process does once, and when.

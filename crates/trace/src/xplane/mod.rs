@@ -84,7 +84,12 @@ impl Reader for XPlane {
         let empty = OpenError::NoEventsIn {
             path: source.path.to_owned(),
             what: "an XLA profile",
-            hint: "keep jax.profiler.trace(DIR) open while steps run, and copy the file only after it ends",
+            hint: match trace.stats_mut().is_complete() {
+                true => {
+                    "keep jax.profiler.trace(DIR) open while steps run, and copy the file only after it ends"
+                }
+                false => "it is damaged or cut; copy it again, or record again",
+            },
         };
         require_events(trace, source.path, empty)
     }
