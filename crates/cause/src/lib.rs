@@ -7,6 +7,7 @@
 //! No I/O and no clock: the same trace always gives the same graph.
 
 mod bounds;
+mod captures;
 pub mod collective;
 mod few;
 mod graph;

@@ -8,6 +8,7 @@ use busbound_trace::{
     Call, Event, EventId, EventKind, Interval, IntervalSet, Nanos, Place, Timestamp, Trace, TrackId,
 };
 
+use crate::captures::capture_times;
 use crate::graph_launches::launches_graph;
 use crate::host::is_issuing;
 use crate::search::first_after_near;
@@ -425,18 +426,5 @@ fn captures(trace: &Trace, kinds: &[(Call, bool)]) -> IntervalSet {
     }
     let is_capture =
         |event: &Event<'_>| event.kind().is_call() && kinds[event.name_id().index()].0 == Call::Capture;
-    let mut calls: Vec<Event<'_>> = trace.events().filter(is_capture).collect();
-    calls.sort_by_key(Event::start);
-    let mut times = Vec::new();
-    let mut begin = None;
-    for call in calls {
-        if call.name().contains("BeginCapture") {
-            begin = begin.or(Some(call.start()));
-        } else if call.name().contains("EndCapture")
-            && let Some(from) = begin.take()
-        {
-            times.push(Interval::new(from, call.end()));
-        }
-    }
-    IntervalSet::from_unsorted(times)
+    capture_times(trace.events().filter(is_capture))
 }

@@ -11,6 +11,7 @@ pub use uses::{HostUse, UsedTime};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::captures::capture_times;
 use crate::search::first_after_near;
 use crate::thresholds::{HOST_STRETCH, LONG_COPY_CALL};
 use busbound_trace::{
@@ -138,9 +139,11 @@ fn is_input(name: &str) -> bool {
         || name.contains("dataloader.py") && name.ends_with(": __next__")
 }
 
-/// Ranges in which the framework compiles: TorchDynamo's and Inductor's own timers.
+/// Ranges in which the framework compiles: TorchDynamo's and Inductor's own timers, and NVRTC.
 fn is_compilation(name: &str) -> bool {
     name.ends_with("(dynamo_timed)")
+        || name.contains("nvrtcCompileProgram")
+        || name.contains("Nvrtc::CompileProgram")
         || name.contains("torch/_dynamo/convert_frame.py") && name.ends_with("_compile")
 }
 
@@ -313,6 +316,11 @@ impl<'a> Host<'a> {
     /// Those that allocate, free or pin memory.
     pub fn allocations(&self) -> impl Iterator<Item = Event<'a>> + '_ {
         self.rare_calls().filter(|call| self.call_kind(call) == Call::Allocate)
+    }
+
+    /// Times at which a stream was captured into a graph: launches then run nothing.
+    pub fn captures(&self) -> IntervalSet {
+        capture_times(self.rare_calls().filter(|call| self.call_kind(call) == Call::Capture))
     }
 
     /// Times at which the framework compiled.

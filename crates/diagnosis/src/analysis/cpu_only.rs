@@ -51,6 +51,13 @@ pub(crate) fn verdict(facts: &Facts<'_>, survey: &Survey, copies: &[CpuCopies]) 
             bytes(launched.bytes),
         ));
     }
+    let launches = facts.host.launches().len() as u64;
+    if launches > 0 {
+        return unknown(&format!(
+            "no GPU activity was recorded, although the host launched {}: the profiler did not record the GPU",
+            plural(launches, "kernel", "kernels"),
+        ));
+    }
     unknown(
         "no GPU activity was recorded, and host events alone do not show whether any copy crossed the bus",
     )

@@ -1,5 +1,6 @@
 //! Which host work did the GPU wait for?
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -49,13 +50,41 @@ pub(crate) fn host_work(
     }
     let of_use = |(what, times): (HostUse, Vec<Nanos>)| {
         let total = times.iter().copied().sum::<Nanos>().as_millis();
-        let mut named: Vec<(&str, Nanos)> = names.iter().chain([NOT_RECORDED]).zip(times).collect();
-        named.retain(|(_, time)| *time > Nanos::ZERO);
-        named.sort_unstable_by_key(|(name, time)| (Reverse(*time), *name));
-        let operators = named.into_iter().take(NAMES).map(|(name, _)| printable(name)).collect();
+        let mut by_name: BTreeMap<Cow<'_, str>, Nanos> = BTreeMap::new();
+        for (name, time) in names.iter().chain([NOT_RECORDED]).zip(times) {
+            if time > Nanos::ZERO {
+                *by_name.entry(without_address(name)).or_insert(Nanos::ZERO) += time;
+            }
+        }
+        let mut named: Vec<(Cow<'_, str>, Nanos)> = by_name.into_iter().collect();
+        named.sort_by_key(|(_, time)| Reverse(*time));
+        let operators = named.into_iter().take(NAMES).map(|(name, _)| printable(&name)).collect();
         HostWork { what, operators, ms: breakdown.averaged(total).unwrap_or(0.0) }
     };
     let mut all: Vec<HostWork> = by_use.into_iter().map(of_use).collect();
     all.sort_by(|a, b| b.ms.total_cmp(&a.ms));
     all
+}
+
+/// A method of a Python object without its address, by which every object would have a name of its own.
+fn without_address(name: &str) -> Cow<'_, str> {
+    const ADDRESS: &str = " object at 0x";
+    let Some((before, after)) = name.split_once(ADDRESS) else { return Cow::Borrowed(name) };
+    let rest = after.trim_start_matches(|c: char| c.is_ascii_hexdigit());
+    Cow::Owned(format!("{before}{rest}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn methods_of_two_objects_have_one_name() {
+        let of = |name| without_address(name).into_owned();
+        assert_eq!(
+            of("<built-in method astype of numpy.ndarray object at 0x7cbf780f01b0>"),
+            "<built-in method astype of numpy.ndarray>"
+        );
+        assert_eq!(of("aten::copy_"), "aten::copy_");
+    }
 }

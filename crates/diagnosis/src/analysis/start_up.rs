@@ -1,40 +1,201 @@
-//! Does a trace show the start of a program instead of its steps?
+//! Does a trace show the start of a program, or too little, instead of its steps?
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
+use busbound_cause::idle::Gap;
+use busbound_trace::{Call, Event, EventKind, Interval, IntervalSet, Nanos, TrackId};
+
+use crate::activity::gaps::{CallTimes, call_times};
 use crate::analysis::facts::Facts;
 use crate::limits::id::LimitationId;
 use crate::quantity::milliseconds;
 use crate::unit::Unit;
 use crate::verdict::Withheld;
 
-/// A call of this length that takes this share of a trace without steps initializes CUDA or loads modules. Real allocations take
-/// microseconds to a few milliseconds.
+/// A call of this length creates the context of a process. Real allocations take microseconds to a few milliseconds.
 const INITIALIZES_MS: f64 = 100.0;
+/// From this share of the time on, what a process does once is what a trace shows.
 const INITIALIZES_SHARE: f64 = 0.3;
+/// Where the host is the reason that the device is idle for this share of the time, a context that was created just before says why.
+const HOST_SHARE: f64 = 0.5;
+/// The first launch of a kernel that takes this long loads it. A launch takes microseconds; in traces of programs that load kernels at
+/// their first use, the calls that do so take 1 to 1,300 ms.
+const LOADS_MS: f64 = 1.0;
+/// More steps than this show by themselves which of them are start-up.
+const FEW_STEPS: usize = 2;
 /// Two steps whose lengths differ by more than this factor do not say what a third one takes.
 const UNLIKE: f64 = 5.0;
+/// A part below this share of the initialization is not named.
+const WORTH_NAMING: f64 = 0.2;
 
 /// Why nothing can be said about later steps; `None` for other traces.
 pub(crate) fn reason(facts: &Facts<'_>) -> Option<Withheld> {
-    let why = initialization(facts).or_else(|| two_unlike_steps(facts))?;
+    let why = initialization(facts)
+        .or_else(|| context_before(facts))
+        .or_else(|| two_unlike_steps(facts))
+        .or_else(|| only_one(facts))?;
     Some(Withheld { id: LimitationId::StartUp, why, remedy: "record several steps after a warm-up" })
 }
 
+/// Idle time of the device while the host does what a process does once.
 fn initialization(facts: &Facts<'_>) -> Option<String> {
+    if facts.window.steps.len() > FEW_STEPS {
+        return None;
+    }
+    let parts = parts(facts);
+    let all = facts.time.analyzed_ms;
+    let total = idle_ms(facts, &union(parts.iter().map(|part| &part.times)));
+    if total < INITIALIZES_SHARE * all {
+        return None;
+    }
+    let mut named: Vec<(&Part, f64)> = parts.iter().map(|part| (part, idle_ms(facts, &part.times))).collect();
+    named.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let within = match facts.unit() {
+        Unit::Trace => "in this trace",
+        _ => "analyzed",
+    };
+    let (total, all) = (milliseconds(total), milliseconds(all));
+    let names: Vec<String> = named
+        .iter()
+        .filter(|(_, ms)| *ms > WORTH_NAMING * named[0].1)
+        .map(|(part, ms)| format!("{} {}", part.what, milliseconds(*ms)))
+        .collect();
+    Some(match (names.len(), named.first()) {
+        (1, Some((part, ms))) => {
+            format!(
+                "{} takes {} of the {all} {within}, which is initialization",
+                part.subject,
+                milliseconds(*ms)
+            )
+        }
+        _ => format!("initialization takes {total} of the {all} {within} ({})", names.join(", ")),
+    })
+}
+
+/// Idle time while the host is in these times: the thread that ended the gap, or any at the end of a step, where nothing does.
+fn idle_ms(facts: &Facts<'_>, times: &CallTimes) -> f64 {
+    let inside = |gap: Gap<'_>| {
+        let of = |times: &IntervalSet| times.length_within(gap.interval);
+        match gap.call {
+            Some(call) => times.get(&call.track_id()).map(of),
+            None => times.values().map(of).max(),
+        }
+    };
+    facts.gaps.iter().filter_map(|(gap, _)| inside(gap)).sum::<Nanos>().as_millis()
+}
+
+/// What a process does once, and when.
+struct Part {
+    /// `cudaFree`, as one of several.
+    what: String,
+    /// `one cudaFree call`, alone.
+    subject: String,
+    times: CallTimes,
+}
+
+fn parts(facts: &Facts<'_>) -> Vec<Part> {
+    let named = |what: &str, times| Part { what: what.to_owned(), subject: what.to_owned(), times };
+    let mut parts = vec![
+        named("loading kernels at their first use", call_times(first_uses(facts))),
+        named("capturing CUDA graphs", captures(facts)),
+        named("compiling", compilations(facts)),
+    ];
+    // In steps, calls that allocate may recur.
+    let is_once = |call: &Event<'_>| facts.host.call_kind(call) == Call::Load || facts.unit() == Unit::Trace;
+    let is_long = |call: &Event<'_>| call.duration().as_millis() >= INITIALIZES_MS;
+    let mut calls: BTreeMap<&str, Vec<Event<'_>>> = BTreeMap::new();
+    for call in facts.host.rare_calls().filter(|call| is_long(call) && is_once(call)) {
+        calls.entry(call.name()).or_default().push(call);
+    }
+    parts.extend(calls.into_iter().map(|(name, calls)| Part {
+        what: name.to_owned(),
+        subject: match calls.len() {
+            1 => format!("one {name} call"),
+            n => format!("{n} {name} calls"),
+        },
+        times: call_times(calls),
+    }));
+    parts
+}
+
+/// Launch calls that load their kernel: long, and the first of it.
+fn first_uses<'f>(facts: &'f Facts<'_>) -> Vec<Event<'f>> {
+    let mut known = vec![false; facts.trace.names().len()];
+    let mut calls = Vec::new();
+    let mut kernels: Vec<Event<'_>> =
+        facts.trace.events().filter(|event| event.kind() == EventKind::Kernel).collect();
+    kernels.sort_by_key(Event::start);
+    for kernel in kernels {
+        if !std::mem::replace(&mut known[kernel.name_id().index()], true) {
+            calls.extend(
+                facts.host.call_behind(&kernel).filter(|call| call.duration().as_millis() >= LOADS_MS),
+            );
+        }
+    }
+    calls
+}
+
+/// Launches into a graph that is captured run nothing.
+fn captures(facts: &Facts<'_>) -> CallTimes {
+    on_launching_threads(facts, &facts.host.captures())
+}
+
+fn compilations(facts: &Facts<'_>) -> CallTimes {
+    on_launching_threads(facts, &IntervalSet::from_unsorted(facts.host.compilations()))
+}
+
+fn on_launching_threads(facts: &Facts<'_>, times: &IntervalSet) -> CallTimes {
+    if times.is_empty() {
+        return CallTimes::new();
+    }
+    facts.host.launching_threads().map(|(thread, _)| (thread, times.clone())).collect()
+}
+
+fn union<'t>(all: impl Iterator<Item = &'t CallTimes>) -> CallTimes {
+    let mut by_thread: BTreeMap<TrackId, Vec<Interval>> = BTreeMap::new();
+    for (thread, times) in all.flatten() {
+        by_thread.entry(*thread).or_default().extend(times.iter());
+    }
+    by_thread.into_iter().map(|(thread, times)| (thread, IntervalSet::from_unsorted(times))).collect()
+}
+
+/// The context was created just before the first work, took longer than all of that, and the device mostly waits for the host:
+/// libraries and memory are set up then.
+fn context_before(facts: &Facts<'_>) -> Option<String> {
     if facts.unit() != Unit::Trace {
         return None;
     }
-    let longest = facts.host.rare_calls().max_by_key(|call| (call.duration(), Reverse(call.id())))?;
-    let (ms, all) = (longest.duration().as_millis(), facts.time.analyzed_ms);
-    (ms >= INITIALIZES_MS && ms >= INITIALIZES_SHARE * all).then(|| {
+    let hulls = facts.timelines.iter().filter_map(|line| line.busy.hull());
+    let (begin, all) = (hulls.map(|hull| hull.start).min()?, facts.time.analyzed_ms);
+    let idle: f64 = facts.idle.iter().map(|cause| cause.ms).sum();
+    let before = facts.host.rare_calls().filter(|call| call.end() <= begin);
+    let longest = before.max_by_key(|call| (call.duration(), Reverse(call.id())))?;
+    let ms = longest.duration().as_millis();
+    (ms >= INITIALIZES_MS && ms >= all && idle >= HOST_SHARE * all).then(|| {
         format!(
-            "one {} call takes {} of the {} in this trace, which is initialization",
+            "the {} of GPU work in this trace come after one {} call of {}, which is initialization",
+            milliseconds(all),
             longest.name(),
-            milliseconds(ms),
-            milliseconds(all)
+            milliseconds(ms)
         )
     })
+}
+
+/// One kernel takes all of the time between the first and the last work, whatever the program does.
+fn only_one(facts: &Facts<'_>) -> Option<String> {
+    if facts.unit() != Unit::Trace {
+        return None;
+    }
+    let mut work = facts.trace.events().filter(|event| event.kind().is_gpu_work());
+    let (only, None) = (work.next()?, work.next()) else { return None };
+    let what = match only.kind() {
+        EventKind::Kernel => "kernel",
+        EventKind::Copy => "copy",
+        _ => "memset",
+    };
+    let took = milliseconds(only.duration().as_millis());
+    Some(format!("one {what} of {took} is the only GPU work in this trace"))
 }
 
 fn two_unlike_steps(facts: &Facts<'_>) -> Option<String> {

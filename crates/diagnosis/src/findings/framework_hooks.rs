@@ -36,7 +36,7 @@ pub(super) static RULE: Rule = Rule {
         meaning: "A framework moves weights in hooks before and after each module (accelerate's `cpu_offload`, diffusers' group \
                   offloading, FSDP2's `CPUOffloadPolicy`). The GPU is idle while the hooks run Python and allocate memory.",
         computed: "Evidence: GPU idle time in the hooks, without idle time inside copy and sync calls, is 3% or more of the time. Hooks are recognized by \
-                   annotations and Python frames. accelerate is also recognized by its operators: each weight goes up \
+                   annotations and Python frames, and large copies to the GPU must be issued in them. accelerate is also recognized by its operators: each weight goes up \
                    before its module and is replaced by an empty one after it. Without any of these there is no finding. Saving: what \
                    the replay with `stream` gives, for accelerate and diffusers; else 30% to 100% of that idle time.",
         fix: "Use the framework's own setting. accelerate: pass a pinned state dict to `cpu_offload` unless the copies are pinned already, or keep more layers on the GPU \
@@ -110,7 +110,7 @@ fn idle_in(hooks: &Hooks, facts: &Facts<'_>) -> (f64, Vec<Interval>) {
 }
 
 fn check(facts: &Facts<'_>) -> Option<Draft> {
-    let hooks = Hooks::of(facts)?;
+    let hooks = Hooks::of(facts).filter(|hooks| hooks.move_weights(facts))?;
     let (idle, at) = idle_in(&hooks, facts);
     if idle < WORTH_IT * facts.step_ms() {
         return None;

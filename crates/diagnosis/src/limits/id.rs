@@ -54,7 +54,7 @@ limitations! {
     EarlyWork = "early_work": "Work was already queued when the first step started. It counts too.",
     OutliersLeftOut = "outliers_left_out": "Outlier steps (clearly longer than the others) are excluded from the figures.",
     WarmUp = "warm_up": "The first steps took clearly longer. They are excluded as warm-up.",
-    StartUp = "start_up": "The trace shows the start of a program, or two steps that differ much. What later steps take is unknown.",
+    StartUp = "start_up": "The trace shows the start of a program, two steps that differ much, or a single kernel or copy. What later steps take is unknown.",
     LinkAssumed = "link_assumed": "The GPU's link is unknown, so one is assumed. Set it with `--machine`.",
     LinkState = "link_state": "The file does not record whether the link was downgraded or the process ran on the wrong NUMA node.",
     UnlikeGpus = "unlike_gpus": "The GPUs do different work. The verdict is for all of them combined.",

@@ -39,6 +39,9 @@ fn remedy(missing: Recordable, _: bool) -> Option<&'static str> {
         Recordable::Events | Recordable::GpuActivity | Recordable::RuntimeCalls => {
             "with jax.profiler.trace(DIR): run some steps and wait for them (block_until_ready)"
         }
+        Recordable::KernelRecords | Recordable::CallRecords | Recordable::GraphWork => {
+            "trace fewer steps with jax.profiler.trace(DIR)"
+        }
         Recordable::GpuTail => "copy the file only after jax.profiler.stop_trace() returns",
         Recordable::Operators => "jax.profiler.ProfileOptions: host_tracer_level = 2",
         Recordable::Stacks => "jax.profiler.ProfileOptions: python_tracer_level = 1",
@@ -81,7 +84,12 @@ impl Reader for XPlane {
         let empty = OpenError::NoEventsIn {
             path: source.path.to_owned(),
             what: "an XLA profile",
-            hint: "keep jax.profiler.trace(DIR) open while steps run, and copy the file only after it ends",
+            hint: match trace.stats_mut().is_complete() {
+                true => {
+                    "keep jax.profiler.trace(DIR) open while steps run, and copy the file only after it ends"
+                }
+                false => "it is damaged or cut; copy it again, or record again",
+            },
         };
         require_events(trace, source.path, empty)
     }
@@ -147,6 +155,9 @@ fn read_planes(
     }
 }
 
+/// No message of protocol buffers is longer: such a length is damage, not a lack of memory.
+const LONGEST_FIELD: u64 = 1 << 31;
+
 /// A field of the top-level message.
 struct Field {
     number: u64,
@@ -162,6 +173,9 @@ fn next_field(source: &mut (dyn Read + Send), memory_bound: u64, offset: &mut u6
     let key = stream_varint(source, offset)?;
     let length = stream_varint(source, offset).filter(|_| key & 7 == 2)?;
     let (number, mut bytes) = (key >> 3, Vec::new());
+    if length > LONGEST_FIELD {
+        return Some(Field { number, bytes, is_cut: true, too_long: false });
+    }
     if length > memory_bound {
         return Some(Field { number, bytes, is_cut: false, too_long: true });
     }

@@ -298,6 +298,19 @@ fn every_damaged_byte_gives_a_trace_or_an_error_message() {
     }
 }
 
+/// A profile that went through a text editor has lengths of terabytes. It once "did not fit into --memory".
+#[test]
+fn a_length_that_no_message_has_is_damage() {
+    let mut bytes = vec![0x0a];
+    bytes.extend([0xef, 0xbf, 0xbd, 0xef, 0xbf, 0xbd, 0x06]);
+    bytes.extend(b"\x08\x02\x12\x0a/device:TPU:0");
+    let said = read(&bytes[..], Path::new("t.xplane.pb"), &ReadOptions::default()).unwrap_err().to_string();
+    assert_eq!(
+        said,
+        "t.xplane.pb is an XLA profile without any events: it is damaged or cut; copy it again, or record again"
+    );
+}
+
 #[test]
 fn chrome_json_of_the_same_run_as_a_profile_is_skipped() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,6 +1,6 @@
 //! Which offloading framework moves the weights, and when do its hooks run?
 
-use busbound_trace::{Call, Event, EventKind, Interval, IntervalSet, Timestamp, Track, TrackId};
+use busbound_trace::{Call, Direction, Event, EventKind, Interval, IntervalSet, Timestamp, Track, TrackId};
 
 use crate::activity::copies::Copy;
 use crate::analysis::facts::Facts;
@@ -123,6 +123,18 @@ impl Hooks {
         (!times.is_empty()).then_some(Self { framework: Framework::Accelerate, times, inferred: true })
     }
 
+    /// Whether large uploads are issued in them. Hooks of frameworks also run where nothing is offloaded: those of FSDP gather shards, and
+    /// every pipeline of diffusers asks its modules for theirs.
+    pub(in crate::findings) fn move_weights(&self, facts: &Facts<'_>) -> bool {
+        let is_upload =
+            |copy: &&Copy<'_>| copy.transfer.direction == Direction::HostToDevice && copy.is_large();
+        self.inferred || facts.issued_copies().filter(is_upload).any(|copy| self.issue(copy))
+    }
+
+    fn issue(&self, copy: &Copy<'_>) -> bool {
+        copy.call.is_some_and(|call| self.times.covers(call.start()))
+    }
+
     /// The framework whose recorded hooks issue most of the bytes of these copies.
     pub(in crate::findings) fn issuing(facts: &Facts<'_>, copies: &[&Copy<'_>]) -> Option<Framework> {
         let mut recorded =
@@ -131,12 +143,11 @@ impl Hooks {
     }
 
     fn issue_most_of(&self, copies: &[&Copy<'_>]) -> bool {
-        let is_own = |copy: &Copy<'_>| copy.call.is_some_and(|call| self.times.covers(call.start()));
         let (mut own, mut all) = (0u64, 0u64);
         for copy in copies {
             let bytes = copy.bytes().unwrap_or(0);
             all = all.saturating_add(bytes);
-            own = own.saturating_add(if is_own(copy) { bytes } else { 0 });
+            own = own.saturating_add(if self.issue(copy) { bytes } else { 0 });
         }
         own > all / 2
     }

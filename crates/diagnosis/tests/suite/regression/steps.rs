@@ -191,6 +191,114 @@ fn initialization_is_not_a_loop() {
     assert!(diagnosis.prize.is_none() && diagnosis.findings.is_empty(), "{:?}", diagnosis.findings);
 }
 
+/// The first launch of a kernel loads it. A forward pass recorded without a warm-up, with 1.3 s in the first launches, was once
+/// launch-bound, "12.7 to 20.1x by using CUDA graphs".
+#[test]
+fn kernels_that_load_at_their_first_use_are_not_launch_overhead() {
+    let (mut events, mut at) = (Vec::new(), 0);
+    for i in 0..40 {
+        // Five of the kernels are in modules that are not loaded yet.
+        let length = if (1..6).contains(&i) { 200_000 } else { 9 };
+        events.push(call("cudaLaunchKernel", i, at, length));
+        events.push(kernel(&format!("k{i}"), 7, i, at + length + 4, 60));
+        at += length + 80;
+    }
+    let diagnosis = diagnosis(&events, "NVIDIA A100-PCIE-40GB");
+    assert_eq!(diagnosis.verdict.bound, Bound::Unknown);
+    assert!(
+        diagnosis
+            .verdict
+            .statement
+            .contains("loading kernels at their first use takes 1.00 s of the 1.00 s in this trace"),
+        "{}",
+        diagnosis.verdict.statement
+    );
+    assert!(diagnosis.prize.is_none() && diagnosis.findings.is_empty(), "{:?}", diagnosis.findings);
+}
+
+/// Long calls that are no first launches may be what a program is about.
+#[test]
+fn slow_launches_of_known_kernels_are_launch_overhead() {
+    let mut events = Vec::new();
+    for i in 0..40 {
+        events.push(call("cudaLaunchKernel", i, i * 2_080, 2_000));
+        events.push(kernel("k", 7, i, i * 2_080 + 2_004, 60));
+    }
+    let diagnosis = diagnosis(&events, "NVIDIA A100-PCIE-40GB");
+    assert_eq!(diagnosis.verdict.bound, Bound::Launch, "{}", diagnosis.verdict.statement);
+}
+
+/// Several calls that initialize, each below a third of the time, are together what the trace shows.
+#[test]
+fn initialization_is_the_sum_of_its_calls() {
+    let mut events = vec![call("cudaLaunchKernel", 100, 0, 5), kernel("first", 7, 100, 10, 50)];
+    events.push(call("cudaFree", 101, 1_000, 250_000));
+    events.push(call("cudaLaunchKernel", 1, 300_000, 260_000));
+    events.push(kernel("loaded", 7, 1, 560_010, 50));
+    events.push(call("cudaLaunchKernel", 2, 999_000, 5));
+    events.push(kernel("loaded", 7, 2, 999_010, 990));
+    let diagnosis = diagnosis(&events, "NVIDIA H200");
+    assert_eq!(diagnosis.verdict.bound, Bound::Unknown);
+    assert!(
+        diagnosis.verdict.statement.contains(
+            "initialization takes 510 ms of the 1000 ms in this trace (loading kernels at their first use 260 ms, cudaFree 250 ms)"
+        ),
+        "{}",
+        diagnosis.verdict.statement
+    );
+}
+
+/// A capture runs nothing. The trace of one was once launch-bound, "down to 2.06 ms by using CUDA graphs".
+#[test]
+fn a_capture_of_a_graph_is_not_launch_overhead() {
+    let mut events = vec![step(0, 0, 40_000)];
+    events.push(call("cudaLaunchKernel", 1, 10, 5));
+    events.push(kernel("fill", 7, 1, 20, 5));
+    events.push(call("cudaStreamBeginCapture", 2, 100, 10));
+    for i in 0..300 {
+        events.push(call("cudaLaunchKernel", 10 + i, 200 + i * 100, 5));
+    }
+    events.push(call("cudaStreamEndCapture", 3, 38_000, 10));
+    // No work ends the last gap.
+    let diagnosis = diagnosis(&events, "NVIDIA H200");
+    assert_eq!(diagnosis.verdict.bound, Bound::Unknown);
+    assert!(
+        diagnosis.verdict.statement.contains("capturing CUDA graphs takes 37.9 ms"),
+        "{}",
+        diagnosis.verdict.statement
+    );
+    assert!(diagnosis.findings.is_empty(), "{:?}", diagnosis.findings);
+}
+
+/// A call before the first GPU work was once said to take "2.08 s of the 5.33 ms in this trace".
+#[test]
+fn a_call_before_the_gpu_work_is_not_a_part_of_it() {
+    let mut events = vec![call("cudaMalloc", 100, 0, 2_000_000)];
+    for i in 0..10 {
+        events.push(call("cudaLaunchKernel", i, 2_001_000 + i * 500, 5));
+        events.push(kernel("k", 7, i, 2_001_010 + i * 500, 50));
+    }
+    let of = diagnosis(&events, "NVIDIA H200");
+    assert_eq!(of.verdict.bound, Bound::Unknown);
+    assert!(
+        of.verdict.statement.contains(
+            "the 4.55 ms of GPU work in this trace come after one cudaMalloc call of 2.00 s, which is initialization"
+        ),
+        "{}",
+        of.verdict.statement
+    );
+    // Copies that follow are what the program does.
+    let copies = [
+        call("cudaMalloc", 100, 0, 200_000),
+        call("cudaMemcpy", 1, 201_000, 9_000),
+        copy("Memcpy HtoD (Pageable -> Device)", 7, 1, 201_100, 8_900, 40_000_000),
+        call("cudaMemcpy", 2, 210_000, 9_000),
+        copy("Memcpy HtoD (Pageable -> Device)", 7, 2, 210_100, 8_900, 40_000_000),
+    ];
+    let of = diagnosis(&copies, "NVIDIA H200");
+    assert_eq!(of.verdict.bound, Bound::Transfer, "{}", of.verdict.statement);
+}
+
 /// Two steps of 0.1 and 9 ms once promised a speedup of 15x.
 #[test]
 fn two_unlike_steps_promise_nothing() {
