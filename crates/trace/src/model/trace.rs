@@ -264,9 +264,10 @@ impl TimeOrder {
         }
         // Parents before their children: if two begin at the same time, the longer one comes first.
         let in_order = |slice: &mut [EventId]| {
-            slice.sort_by_key(|id| {
-                let i = id.index();
-                (events.start[i], std::cmp::Reverse(events.duration.get(i)))
+            slice.sort_by(|a, b| {
+                let (a, b) = (a.index(), b.index());
+                let longer_first = || events.duration.get(b).cmp(&events.duration.get(a));
+                events.start[a].cmp(&events.start[b]).then_with(longer_first)
             });
         };
         // Tracks are independent; most events are on a few of them.
