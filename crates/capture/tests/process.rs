@@ -4,7 +4,7 @@
 
 mod common;
 
-use busbound_capture::format::{Record, streams};
+use busbound_capture::format::{FileCounts, Record, streams};
 use common::{Recorded, Rig};
 
 /// Copies, memsets and overhead records in the file, and whether it has its end.
@@ -38,6 +38,36 @@ fn the_memory_of_copies_and_how_their_streams_were_created_are_recorded() {
         access(6, streams::UNKNOWN, 0x7000, 0x1000),
     ];
     assert_eq!(shown.accesses, expected);
+}
+
+/// What crosses no bus is in the recording too: a file that is read twice, and how much of it came from a disk each time.
+#[test]
+fn what_the_process_reads_from_files_is_recorded() {
+    const SIZE: usize = 48 << 20;
+    let rig = Rig::new();
+    let file = rig.at("weights");
+    std::fs::write(&file, vec![7; SIZE]).unwrap();
+    let mut program = rig.program("reads", &[]);
+    let output = program.arg(&file).output().unwrap();
+    assert_eq!(output.status.code(), Some(3), "{}", String::from_utf8_lossy(&output.stderr));
+    // What the program itself counted, each time: 0 on a file system without a disk.
+    let said = String::from_utf8(output.stdout).unwrap();
+    let from_disk: Vec<u64> = said.lines().map(|line| line.parse().unwrap()).collect();
+    assert_eq!((from_disk.len(), from_disk[1]), (2, 0), "the second time, all of it is in the page cache");
+    let files = Recorded::of(&rig.at("run.bbt")).files;
+    let (first, last) = (files.first().unwrap(), files.last().unwrap());
+    let span_ms = (last.0 - first.0) / 1_000_000;
+    assert!((1_200..30_000).contains(&span_ms) && files.len() >= 8, "{span_ms} ms, {} times", files.len());
+    assert!(files.windows(2).all(|pair| pair[0].0 <= pair[1].0 && pair[0].1.read <= pair[1].1.read));
+    // Between two pauses is one reading of the file.
+    let half = files.iter().find(|(_, counts)| counts.read - first.1.read >= SIZE as u64 + 1).unwrap();
+    let read = last.1.read - first.1.read;
+    let others = read - 2 * SIZE as u64;
+    assert!(others < 1 << 20, "{others} bytes more than the file twice: its own counts");
+    assert_eq!(last.1.disk - first.1.disk, from_disk[0]);
+    assert_eq!(half.1.disk - first.1.disk, from_disk[0], "all of it the first time");
+    let cpu = |counts: FileCounts| counts.user + counts.system;
+    assert!(cpu(last.1) > cpu(first.1) && last.1.minor_faults > first.1.minor_faults, "{files:?}");
 }
 
 /// Regression: the child waited ten seconds for a thread that it does not have.

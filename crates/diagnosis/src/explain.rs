@@ -276,11 +276,12 @@ const TERMS: [Term; 8] = [
         id: "phases",
         title: "Phases",
         meaning: "Loading of weights, evaluation and checkpoints: what a run does apart from its steps. They are listed with their time and what they copy; \
-                  loading also with what bounds it: the link, copies below its rate, deserialization, operators on the CPU, or inconclusive.",
+                  loading also with what bounds it: the link, copies below its rate, the disk, the page cache, deserialization, operators or other code on the CPU, or inconclusive.",
         computed: "Ranges named busbound:phase=NAME; else ranges named like from_pretrained, load_state_dict, evaluate, validation or save_checkpoint, and \
                    the functions of torch.load, torch.save, transformers and safetensors where Python stacks are recorded; else eight or more copies of 256 MiB in all \
-                   before the first step, with hardly a kernel and hardly a byte back. A step with a tenth of its time in a phase is left out of the other figures, if at least \
-                   three others in a row are left. Disk and page cache look the same where nothing is recorded: then the answer is inconclusive.",
+                   before the first step, with hardly a kernel and hardly a byte back. Forward passes that follow each other between training steps, with no backward pass and no optimizer, \
+                   are evaluation (inferred). A step with a tenth of its time in a phase is left out of the other figures, if at least \
+                   three others in a row are left. Recordings of busbound record tell disk, page cache and CPU apart; in other traces they look the same, and the answer is inconclusive.",
         next: "Mark phases: with busbound.phase(\"load\"): in Python, or an NVTX range busbound:phase=load. Names with a meaning are load, eval and checkpoint.",
     },
     Term {

@@ -193,6 +193,33 @@ impl IntervalSet {
         inside.map(|i| i.intersect(window).length()).sum()
     }
 
+    /// Whether any part of the set is within one interval.
+    pub fn touches(&self, window: Interval) -> bool {
+        self.last_within(window).is_some()
+    }
+
+    /// When the last part within one interval ends.
+    pub fn last_within(&self, window: Interval) -> Option<Timestamp> {
+        self.parts_from_end(window).next().map(|part| part.end)
+    }
+
+    /// What the set leaves free of an interval, latest first.
+    pub fn free_from_end(&self, window: Interval) -> impl Iterator<Item = Interval> {
+        let before = Interval::new(window.start, window.start);
+        let mut end = window.end;
+        self.parts_from_end(window).chain([before]).filter_map(move |part| {
+            let free = Interval::new(part.end, end);
+            end = part.start;
+            (free.end > free.start).then_some(free)
+        })
+    }
+
+    fn parts_from_end(&self, window: Interval) -> impl Iterator<Item = Interval> {
+        let upto = self.intervals.partition_point(|i| i.start < window.end);
+        let inside = self.intervals[..upto].iter().rev().take_while(move |i| i.end > window.start);
+        inside.map(move |i| i.intersect(window)).filter(|part| part.end > part.start)
+    }
+
     /// For questions about intervals in the order of time, from `at` on.
     pub fn cursor(&self, at: Timestamp) -> IntervalCursor<'_> {
         IntervalCursor { rest: &self.intervals[self.intervals.partition_point(|i| i.end <= at)..] }
@@ -274,6 +301,9 @@ mod tests {
             let only = IntervalSet::from_unsorted([window]);
             prop_assert_eq!(sa.within(window), sa.intersection(&only));
             prop_assert_eq!(sa.length_within(window), sa.intersection(&only).length());
+            let last = sa.within(window).hull().map(|hull| hull.end);
+            prop_assert_eq!((sa.last_within(window), sa.touches(window)), (last, last.is_some()));
+            prop_assert!(sa.free_from_end(window).eq(only.difference(&sa).iter().rev()));
             let mut cursor = sa.cursor(Timestamp::from_nanos(from));
             for later in from..from + len {
                 let window = Interval::new(Timestamp::from_nanos(later), window.end);

@@ -43,6 +43,7 @@ pub use model::collective::Collective;
 pub use model::copy_operator::CopyOperator;
 pub use model::environment::Environment;
 pub use model::events::EventId;
+pub use model::files::FileReads;
 pub use model::format::{Format, Recordable};
 pub use model::kind::EventKind;
 pub use model::launch::Launch;

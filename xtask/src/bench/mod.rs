@@ -6,6 +6,7 @@ mod fuzz;
 mod instructions;
 mod measure;
 mod merge;
+mod nsight;
 mod peers;
 mod ranks;
 mod ray;
@@ -47,8 +48,11 @@ pub(crate) struct BenchArgs {
     /// Only measure 1,000 traces on a Ray cluster of this machine: docs/results/ranks.md
     #[arg(long)]
     ray: bool,
-    /// With --merge: the busbound to measure [default: the release build]
-    #[arg(long, requires = "merge")]
+    /// Only measure large Nsight exports: docs/results/nsight.md
+    #[arg(long, conflicts_with = "merge")]
+    nsight: bool,
+    /// With --merge or --nsight: the busbound to measure [default: the release build]
+    #[arg(long)]
     program: Option<PathBuf>,
     /// Runs per measurement
     #[arg(long, default_value_t = 5)]
@@ -66,12 +70,15 @@ fn busbound() -> PathBuf {
 }
 
 pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<()> {
-    if args.merge {
+    if args.merge || args.nsight {
         let program = args.program.clone().unwrap_or_else(busbound);
         if args.program.is_none() {
             run_command(&mut cargo(&["build", "--release", "--locked", "--bin", "busbound"]))?;
         }
-        return merge::run(&program, args.runs);
+        return match args.nsight {
+            true => nsight::run(&program, args.runs),
+            false => merge::run(&program, args.runs),
+        };
     }
     if args.ray {
         return ray::run(args.runs);

@@ -140,6 +140,11 @@ pub enum Record<'a> {
         to_device: u64,
         to_host: u64,
     },
+    /// What the process has read from files since it started, and the CPU time and page faults of all of its threads.
+    FileReads {
+        at: u64,
+        counts: FileCounts,
+    },
     /// Kernels and the calls that launch them were not recorded in this time.
     KernelsOff {
         start: u64,
@@ -206,6 +211,27 @@ pub const NODES_REFUSED: &[u8] = b"numa nodes of memory refused";
 /// Instead of a node: pages of the same buffer are on different nodes.
 pub const SEVERAL_NODES: u32 = u32::MAX;
 
+/// What the kernel counts for a process, from its start on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct FileCounts {
+    /// Bytes that calls like `read` returned, from disk or from the page cache. Not those of mapped files.
+    pub read: u64,
+    /// Bytes that came from a disk, also for mapped files.
+    pub disk: u64,
+    /// Page faults that waited for a disk, and those that did not.
+    pub major_faults: u64,
+    pub minor_faults: u64,
+    /// CPU time in nanoseconds: of the program, and of the kernel on its behalf.
+    pub user: u64,
+    pub system: u64,
+}
+
+impl FileCounts {
+    fn all(self) -> [u64; 6] {
+        [self.read, self.disk, self.major_faults, self.minor_faults, self.user, self.system]
+    }
+}
+
 /// Where device work ran.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stream {
@@ -239,6 +265,7 @@ impl Record<'_> {
             | Self::Mark { at, .. }
             | Self::Dropped { at, .. }
             | Self::LinkReading { at, .. }
+            | Self::FileReads { at, .. }
             | Self::LinkBytes { at, .. } => Some(at),
             _ => None,
         }
@@ -302,6 +329,7 @@ impl Record<'_> {
             Self::Dropped { count, .. } => all(&[count]),
             Self::LinkBytes { gpu, to_device, to_host, .. } => all(&[gpu.into(), to_device, to_host]),
             Self::LinkReading { gpu, to_host, bytes, .. } => all(&[gpu.into(), to_host.into(), bytes]),
+            Self::FileReads { counts, .. } => all(&counts.all()),
             Self::KernelsOff { start, end } => all(&[length(start, end)]),
             Self::HostNode { correlation, node } => all(&[correlation, node].map(u64::from)),
             Self::Access { correlation, stream, to, from } => {
@@ -390,6 +418,7 @@ impl Record<'_> {
             Self::HostNode { .. } => 24,
             Self::Access { .. } => 25,
             Self::OtherWait { .. } => 26,
+            Self::FileReads { .. } => 27,
         }
     }
 }
@@ -462,8 +491,23 @@ impl<'a> Records<'a> {
             24 => Some(Record::HostNode { correlation: self.bytes.small()?, node: self.bytes.small()? }),
             25 => self.access(),
             26 => Some(Record::OtherWait { correlation: self.bytes.small()?, stream: self.bytes.small()? }),
+            27 => self.file_reads(),
             _ => None,
         }
+    }
+
+    fn file_reads(&mut self) -> Option<Record<'a>> {
+        let at = self.moment()?;
+        let mut next = || self.bytes.number();
+        let counts = FileCounts {
+            read: next()?,
+            disk: next()?,
+            major_faults: next()?,
+            minor_faults: next()?,
+            user: next()?,
+            system: next()?,
+        };
+        Some(Record::FileReads { at, counts })
     }
 
     fn access(&mut self) -> Option<Record<'a>> {

@@ -11,7 +11,7 @@ use super::definitions::{Definitions, Described};
 use super::layout::{Activity, Raw};
 use super::library::text_at;
 use super::nvml::{Counter, Gpu, Nvml};
-use super::{environment, numa, placement, triggers, waits};
+use super::{environment, files, numa, placement, triggers, waits};
 use crate::format::{ChunkWriter, NODE_OF_GPU, NODES_REFUSED, Record, SHARED_GPU};
 
 const MARKER_INSTANT: u32 = 1;
@@ -127,6 +127,15 @@ impl Collector {
                 let (at, to_host) = (self.cupti.now(), matches!(counter, Counter::ToHost));
                 self.chunk.add(&Record::LinkReading { at, gpu: gpu.id, to_host, bytes });
             }
+        }
+    }
+
+    /// What the process has read from files until now.
+    pub(super) fn files(&mut self) {
+        if self.counts_bytes
+            && let Some(counts) = files::counts()
+        {
+            self.chunk.add(&Record::FileReads { at: self.cupti.now(), counts });
         }
     }
 

@@ -16,6 +16,7 @@ use super::output::{Output, RecordingFile};
 use super::ring::Ring;
 use super::sampler::Sampler;
 use super::settings::{Settings, When};
+use super::timer::Timer;
 use super::triggers::Triggers;
 use super::{IS_SUBSCRIBED, QUEUED, driver, say, signals, waits};
 use crate::format::{ChunkWriter, Record};
@@ -48,30 +49,12 @@ const TICK: Duration = Duration::from_millis(8);
 const TICK_IN_RING: Duration = Duration::from_millis(25);
 /// Links change their speed with the load.
 const LINK_ASKED_EVERY: Duration = Duration::from_secs(1);
+/// How often it is asked what the process has read from files, which takes some 30 µs.
+const FILES_COUNTED_EVERY: Duration = Duration::from_millis(100);
 /// How long a dump waits for CUPTI's last buffers: less than a process that crashes waits for its dump.
 const FLUSHED_WITHIN: Duration = Duration::from_millis(700);
 /// A chunk is written when it reaches this size. Damage loses a whole chunk, about a thousand events of this size.
 const CHUNK: usize = 32 << 10;
-
-/// When something was last done.
-struct Timer {
-    every: Duration,
-    last: Instant,
-}
-
-impl Timer {
-    fn new(every: Duration) -> Self {
-        Self { every, last: Instant::now() }
-    }
-
-    fn is_due(&mut self) -> bool {
-        let is_due = self.last.elapsed() >= self.every;
-        if is_due {
-            self.last = Instant::now();
-        }
-        is_due
-    }
-}
 
 pub(super) struct Writer {
     settings: Settings,
@@ -203,6 +186,7 @@ impl Writer {
             self.collector.definitions.note(&format!("CUPTI does not record activity kind {kind} here"));
         }
         self.collector.links(true);
+        self.collector.files();
         self.tell_kernels_off();
         self.kernels_off = None;
         self.sampler = self.output.ring.is_some().then(|| Sampler::new(Instant::now()));
@@ -314,6 +298,7 @@ impl Writer {
     /// What CUPTI says about itself, if it still answers.
     fn sum_up(&mut self) {
         if !self.is_stuck() {
+            self.collector.files();
             self.collector.lost();
             self.tell_kernels_off();
         }
@@ -334,7 +319,7 @@ impl Writer {
         }
         let is_ring = self.output.ring.is_some();
         let (tick, counted) = if is_ring { (TICK_IN_RING, COUNTED_IN_RING) } else { (TICK, COUNTED_EVERY) };
-        let mut timers = [FLUSHED_EVERY, counted, LINK_ASKED_EVERY].map(Timer::new);
+        let mut timers = [FLUSHED_EVERY, counted, LINK_ASKED_EVERY, FILES_COUNTED_EVERY].map(Timer::new);
         loop {
             match self.messages.recv_timeout(tick) {
                 Ok(message) => self.message(message),
@@ -423,7 +408,7 @@ impl Writer {
     }
 
     /// What is done again and again while recording.
-    fn observe(&mut self, [flushed, counted, links]: &mut [Timer; 3]) {
+    fn observe(&mut self, [flushed, counted, links, files]: &mut [Timer; 4]) {
         self.collector.waits();
         let is_stuck = self.is_stuck();
         if counted.is_due() && !is_stuck {
@@ -431,6 +416,9 @@ impl Writer {
         }
         if links.is_due() {
             self.collector.links(false);
+        }
+        if files.is_due() && !is_stuck {
+            self.collector.files();
         }
         let now = Instant::now();
         let arrived = self.collector.take_arrived();

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
-use busbound_capture::format::{Chunk, ChunkReader, MAGIC, Record, Records};
+use busbound_capture::format::{Chunk, ChunkReader, FileCounts, MAGIC, Record, Records};
 use busbound_capture::inject::layout::kind;
 use serde_json::Value;
 
@@ -110,6 +110,8 @@ pub(crate) struct Recorded {
     pub(crate) notes: Vec<String>,
     /// The memory of copies, and the waits of streams for other things.
     pub(crate) accesses: Vec<String>,
+    /// What was read from files until some moments.
+    pub(crate) files: Vec<(u64, FileCounts)>,
     pub(crate) has_clock: bool,
     pub(crate) has_ended: bool,
 }
@@ -140,6 +142,7 @@ impl Recorded {
                     Record::Access { .. } | Record::OtherWait { .. } => {
                         shown.accesses.push(format!("{record:?}"))
                     }
+                    Record::FileReads { at, counts } => shown.files.push((at, counts)),
                     Record::Clock { .. } => shown.has_clock = true,
                     Record::End => shown.has_ended = true,
                     _ => {}

@@ -1,5 +1,7 @@
-// A program that loads the library like the CUDA driver does: program LIBRARY exit|copies|fork|kill|segv|abort|term|overflow|run SECONDS [handles SIGNAL]
+// A program that loads the library like the CUDA driver does: program LIBRARY exit|copies|reads|fork|kill|segv|abort|term|overflow|run SECONDS [handles SIGNAL]
+#define _GNU_SOURCE
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +13,33 @@
 static void handle(int signal) { (void)!write(1, "handled\n", 8); }
 static int overflow(volatile int depth) { volatile char page[4096]; page[0] = depth; return overflow(depth + 1) + page[0]; }
 
+static long long counted(const char *key) {
+  char line[64];
+  long long value = -1;
+  FILE *counts = fopen("/proc/self/io", "r");
+  while (counts && fgets(line, sizeof line, counts))
+    if (!strncmp(line, key, strlen(key))) value = atoll(strchr(line, ' '));
+  if (counts) fclose(counts);
+  return value;
+}
+
+// Reads a file twice: from disk, as far as its file system has one, and from the page cache. Between pauses, so that the library
+// sees each. Says what the kernel has counted.
+static int read_file(const char *path) {
+  static char block[1 << 20];
+  usleep(300 * 1000);
+  for (int again = 0; again < 2; again++) {
+    int file = open(path, O_RDONLY);
+    if (!again) fsync(file), posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
+    long long before = counted("read_bytes:");
+    while (read(file, block, sizeof block) > 0) {}
+    printf("%lld\n", counted("read_bytes:") - before);
+    close(file);
+    usleep(600 * 1000);
+  }
+  return 3;
+}
+
 int main(int count, char **words) {
   if (count > 5) signal(atoi(words[5]), handle);
   // The driver of the process, if the test has one.
@@ -19,6 +48,7 @@ int main(int count, char **words) {
   int (*begin)(void) = library ? (int (*)(void))dlsym(library, "InitializeInjection") : NULL;
   if (!begin) return fprintf(stderr, "%s\n", dlerror()), 9;
   begin();
+  if (!strcmp(words[2], "reads")) return read_file(words[3]);
   if (!strcmp(words[2], "run")) {
     struct timespec left = {atoi(words[3]), 0};
     while (nanosleep(&left, &left)) {}

@@ -1,7 +1,7 @@
 //! Which thread waited for another one? The most common case: the autograd thread and the thread that calls `backward()`. While one
 //! thread stages a copy, launches of the others wait in their calls for the driver's lock.
 
-use busbound_trace::{Interval, IntervalSet, Nanos, Timestamp, TrackId};
+use busbound_trace::{Interval, Nanos, Timestamp, TrackId};
 
 use super::builder::Builder;
 use super::{CallAction, CallId, NodeId, WorkKind};
@@ -18,17 +18,16 @@ pub fn waited_for_thread(host: &Host<'_>, thread: TrackId, window: Interval) -> 
     }
     let others = || host.launching_threads().filter(|(track, _)| *track != thread);
     // Mostly no other one worked, and looking is cheaper than what follows.
-    if others().all(|(_, times)| times.worked.length_within(window).get() == 0) {
+    if !others().any(|(_, times)| times.worked.touches(window)) {
         return None;
     }
     let own = &host.thread(thread)?.worked;
-    let free = IntervalSet::from_unsorted([window]).difference(&own.within(window));
     let worked = |gap: Interval| {
         others()
-            .filter_map(|(track, times)| Some((track, times.worked.within(gap).hull()?.end)))
+            .filter_map(|(track, times)| Some((track, times.worked.last_within(gap)?)))
             .max_by_key(|(track, left)| (*left, std::cmp::Reverse(*track)))
     };
-    free.iter().rev().filter(|gap| gap.length() >= Nanos::new(THREAD_IDLE)).find_map(worked)
+    own.free_from_end(window).filter(|gap| gap.length() >= Nanos::new(THREAD_IDLE)).find_map(worked)
 }
 
 /// Adds an edge to each call after such a gap, from the other thread's last call before it, and to each launch that a copy call of

@@ -1,8 +1,12 @@
 //! Loading, evaluation and checkpoints are reported apart from the steps, and loading says what bounds it.
 
-use busbound_diagnosis::{Diagnosis, LoadingBound, Options, PhaseFound, PhaseKind, Source, diagnose};
+use busbound_diagnosis::{
+    Diagnosis, Loading, LoadingBound, Options, PhaseFound, PhaseKind, Source, diagnose,
+};
 use busbound_machine::Machine;
-use busbound_trace::{Gpu, MemoryKind, RecordedLink, TraceBuilder, TrackId, Transfer};
+use busbound_trace::{
+    Bytes, FileReads, Gpu, MemoryKind, Nanos, RecordedLink, Timestamp, TraceBuilder, TrackId, Transfer,
+};
 
 use crate::common::{diagnosis_of, root};
 
@@ -51,6 +55,24 @@ impl Run {
                 .correlation(self.correlation);
             self.trace.kernel(self.stream, "gemm", at + 30_000..end - 30_000).correlation(self.correlation);
             at = end;
+        }
+    }
+
+    /// The kernel's counts every 100 ms for 2 s, with this much more for each of the first 1.8 s, all in the order of their fields.
+    fn files(&mut self, [read, disk, major_faults, minor_faults, user, system]: [u64; 6]) {
+        // Before the recording, the process has read something else.
+        for tick in 0..=20u64 {
+            let until = tick.min(18);
+            let nanos = |each: u64| Nanos::new((40_000_000 + each * until) as i64);
+            self.trace.file_reads(FileReads {
+                at: Timestamp::from_nanos(tick as i64 * 100 * MS),
+                read: Bytes::new(777_777 + read * until),
+                disk: Bytes::new(77_777 + disk * until),
+                major_faults: 7 + major_faults * until,
+                minor_faults: 77 + minor_faults * until,
+                user: nanos(user),
+                system: nanos(system),
+            });
         }
     }
 
@@ -107,6 +129,97 @@ fn loading_says_what_bounds_it_and_its_parts_add_up() {
     }
 }
 
+/// Loading of 2 s, of which copies take 200 ms, with these counts every 100 ms.
+fn read_meanwhile(counts: [u64; 6]) -> (Loading, String) {
+    let mut run = Run::new();
+    run.trace.annotation(run.host, "busbound:phase=load", 0..2000 * MS);
+    run.files(counts);
+    for i in 0..10 {
+        let at = 1_800 + i * 20;
+        run.load(MemoryKind::Pinned, at..at + 20, at..at + 20);
+    }
+    run.steps(2000, &[(100, None); 6]);
+    let diagnosis = run.diagnosis();
+    let [phase] = &diagnosis.phases[..] else { panic!("{:?}", diagnosis.phases) };
+    assert_eq!(phase.found, PhaseFound::Marked);
+    (phase.loading.clone().unwrap(), phase.statement.clone())
+}
+
+/// Bytes in 100 ms, and nanoseconds of CPU time in them.
+const READ: u64 = 120_000_000;
+const BUSY: u64 = 95_000_000;
+const IDLE: u64 = 10_000_000;
+
+#[test]
+fn the_kernels_counts_tell_disk_page_cache_and_cpu_apart() {
+    let cases = [
+        // Read with `read` from a cold disk, and as a mapped file.
+        ([READ, READ, 0, 500, IDLE, IDLE], LoadingBound::Disk, "Files: 2.16 GB from disk at 1.20 GB/s; CPU"),
+        (
+            [0, READ, 1_000, 500, IDLE, IDLE],
+            LoadingBound::Disk,
+            "Files: 2.16 GB from disk at 1.20 GB/s (18,000 page faults that waited for it); CPU",
+        ),
+        (
+            [READ, 0, 0, 500, IDLE, BUSY],
+            LoadingBound::PageCache,
+            "Files: nothing from disk, 2.16 GB from the page cache; CPU 180 ms in the program, 1.71 s in the kernel.",
+        ),
+        // Mapped, and in memory already.
+        ([0, 0, 0, 30_000, IDLE, BUSY], LoadingBound::PageCache, "Files: nothing from disk; CPU"),
+        (
+            [READ, 0, 0, 500, BUSY, IDLE],
+            LoadingBound::CpuWork,
+            "2.16 GB from the page cache; CPU 1.71 s in the program",
+        ),
+        // The disk is read while the CPU is busy: nobody knows which of them waits.
+        ([READ, READ, 0, 500, BUSY, IDLE], LoadingBound::Unknown, "2.16 GB from disk"),
+        ([READ, READ, 0, 500, IDLE, BUSY], LoadingBound::Unknown, "2.16 GB from disk"),
+        // A network file system that counts nothing, or a lock.
+        ([READ, 0, 0, 500, IDLE, IDLE], LoadingBound::Unknown, "2.16 GB from the page cache"),
+        // Hardly anything: the disk reads a tenth of what is copied, all the time.
+        ([READ / 40, READ / 40, 0, 500, IDLE, IDLE], LoadingBound::Unknown, "54.0 MB from disk"),
+    ];
+    for (counts, bound, said) in cases {
+        let (loading, statement) = read_meanwhile(counts);
+        assert_eq!(loading.bound, bound, "{statement}");
+        assert!(statement.contains(said), "{statement}");
+        assert!(!loading.fix.contains("look the same here"), "{}", loading.fix);
+    }
+    let (loading, _) = read_meanwhile([READ, READ / 2, 3, 500, IDLE, 2 * IDLE]);
+    let files = loading.files.unwrap();
+    assert_eq!((files.read_bytes, files.disk_bytes, files.major_faults), (18 * READ, 9 * READ, 54));
+    assert_eq!((files.disk_ms, files.user_ms, files.system_ms), (1_800.0, 180.0, 360.0));
+    assert!((files.disk_gbps.unwrap() - 0.6).abs() < 1e-9);
+}
+
+#[test]
+fn counts_that_end_within_the_loading_say_nothing() {
+    let mut run = Run::new();
+    run.trace.annotation(run.host, "from_pretrained", 0..4000 * MS);
+    run.files([READ, READ, 0, 0, IDLE, IDLE]);
+    run.steps(4000, &[(100, None); 6]);
+    let diagnosis = run.diagnosis();
+    let loading = diagnosis.phases[0].loading.clone().unwrap();
+    assert_eq!((loading.files, loading.bound), (None, LoadingBound::Unknown));
+    assert!(loading.fix.contains("`busbound record` tells them apart"), "{}", loading.fix);
+}
+
+/// Copies of mapped files wait for the disk inside their calls: the copies are not what is slow.
+#[test]
+fn copy_calls_that_wait_for_the_disk_are_bound_by_it() {
+    let mut run = Run::new();
+    run.trace.annotation(run.host, "load_weights", 0..2000 * MS);
+    run.files([0, READ, 900, 0, IDLE, IDLE]);
+    for i in 0..10 {
+        let at = i * 180;
+        run.load(MemoryKind::Pageable, at..at + 180, at + 170..at + 180);
+    }
+    run.steps(2000, &[(100, None); 6]);
+    let loading = run.diagnosis().phases[0].loading.clone().unwrap();
+    assert_eq!((loading.staging_ms, loading.bound), (1_700.0, LoadingBound::Disk));
+}
+
 #[test]
 fn functions_that_unpickle_bound_loading() {
     let mut run = Run::new();
@@ -160,6 +273,144 @@ fn steps_that_evaluate_are_apart_from_those_that_train() {
     assert!((times.min_ms - 100.0).abs() < 1.0 && (times.max_ms - 100.0).abs() < 1.0, "{times:?}");
     let said = diagnosis.limitations.iter().find(|one| one.id.as_str() == "outliers_left_out").unwrap();
     assert!(said.text.starts_with("In 3 steps, the program evaluates, saves or loads"), "{}", said.text);
+}
+
+/// A program that trains: forward passes of six kernels, backward passes with four, an optimizer with one.
+struct Training {
+    run: Run,
+    at: i64,
+    steps: usize,
+}
+
+impl Training {
+    fn new() -> Self {
+        Self { run: Run::new(), at: 0, steps: 0 }
+    }
+
+    /// Kernels of 2 ms each, one after the other.
+    fn launch(&mut self, names: &[&str]) {
+        for name in names {
+            self.run.correlation += 1;
+            let (at, correlation) = (self.at, self.run.correlation);
+            self.run
+                .trace
+                .runtime_call(self.run.host, "cudaLaunchKernel", at..at + 10_000)
+                .correlation(correlation);
+            self.run
+                .trace
+                .kernel(self.run.stream, *name, at + 20_000..at + 1_990_000)
+                .correlation(correlation);
+            self.at += 2 * MS;
+        }
+    }
+
+    fn forward(&mut self) {
+        self.launch(&["embed", "gemm", "softmax", "gemm", "gelu", "loss"]);
+    }
+
+    fn backward(&mut self) {
+        self.launch(&["softmax_backward", "gemm", "gelu_backward", "gemm"]);
+        self.launch(&["multi_tensor_apply_kernel"]);
+    }
+
+    fn step(&mut self, within: impl FnOnce(&mut Self)) {
+        let begin = self.at;
+        within(self);
+        let name = format!("ProfilerStep#{}", self.steps);
+        self.run.trace.annotation(self.run.host, &name, begin..self.at);
+        self.steps += 1;
+    }
+
+    fn train(&mut self, steps: usize) {
+        for _ in 0..steps {
+            self.step(|run| {
+                run.forward();
+                run.backward();
+            });
+        }
+    }
+}
+
+#[test]
+fn evaluation_without_a_name_is_a_phase_of_its_own() {
+    // As steps of its own, and within the step after which it comes.
+    for within in [false, true] {
+        let mut run = Training::new();
+        run.train(8);
+        let begin = run.at + if within { 22 * MS } else { 0 };
+        match within {
+            false => (0..3).for_each(|_| run.step(Training::forward)),
+            true => run.step(|run| {
+                run.forward();
+                run.backward();
+                (0..3).for_each(|_| run.forward());
+            }),
+        }
+        assert_eq!(run.at - begin, 36 * MS);
+        run.train(4);
+        let diagnosis = run.run.diagnosis();
+        let [phase] = &diagnosis.phases[..] else { panic!("{:?}", diagnosis.phases) };
+        assert_eq!((phase.kind, phase.found), (PhaseKind::Evaluation, PhaseFound::Inferred));
+        // From the end of the optimizer's call on, if no step begins there.
+        assert!((phase.ms - 36.0).abs() < 2.1 && phase.count == 1, "{}", phase.statement);
+        assert!(
+            phase
+                .statement
+                .starts_with("evaluation (inferred: forward passes without a backward pass, 1 time): "),
+            "{}",
+            phase.statement
+        );
+        let times = diagnosis.window.steps.as_ref().unwrap();
+        assert_eq!(times.count, 8, "the longest stretch of training");
+        assert!((times.max_ms - 22.0).abs() < 0.1, "{times:?}");
+    }
+}
+
+/// What is between training steps is called evaluation only if forward passes repeat there, and only now and then.
+#[test]
+fn other_work_between_training_steps_is_not_called_evaluation() {
+    let one_pass: fn(&mut Training) = |run| run.step(Training::forward);
+    let generation: fn(&mut Training) = |run| {
+        for _ in 0..10 {
+            run.step(|run| run.launch(&["decode_attention", "gemv", "gemv", "sample", "gemv", "argmax"]));
+        }
+    };
+    let metrics: fn(&mut Training) = |run| run.step(|run| run.launch(&["gemm"; 40]));
+    // With a backward pass each: gradients are accumulated.
+    let accumulation: fn(&mut Training) = |run| {
+        for _ in 0..4 {
+            run.step(|run| {
+                run.forward();
+                run.launch(&["softmax_backward", "gemm", "gelu_backward", "gemm"]);
+            });
+        }
+    };
+    let nothing: fn(&mut Training) = |run| run.step(|run| run.at += 200 * MS);
+    for (what, between) in [
+        ("one pass", one_pass),
+        ("generation", generation),
+        ("metrics", metrics),
+        ("accumulation", accumulation),
+        ("nothing", nothing),
+    ] {
+        let mut run = Training::new();
+        run.train(8);
+        between(&mut run);
+        run.train(4);
+        assert_eq!(run.run.diagnosis().phases, [], "{what}");
+    }
+    // Before every other training step, it is part of training.
+    let mut run = Training::new();
+    for _ in 0..8 {
+        run.train(2);
+        (0..3).for_each(|_| run.step(Training::forward));
+    }
+    run.train(1);
+    assert_eq!(run.run.diagnosis().phases, []);
+    // A server has no training steps between.
+    let mut run = Training::new();
+    (0..12).for_each(|_| run.step(Training::forward));
+    assert_eq!(run.run.diagnosis().phases, []);
 }
 
 #[test]

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use busbound_capture::format::{
-    CPUS, HOST_MEMORY, Launch as RecordedLaunch, Record, SHARED_GPU, Stream, UNKNOWN_STREAM, VARIABLE,
-    VERSION,
+    CPUS, FileCounts, HOST_MEMORY, Launch as RecordedLaunch, Record, SHARED_GPU, Stream, UNKNOWN_STREAM,
+    VARIABLE, VERSION,
 };
 
 use super::accesses::access;
@@ -14,6 +14,7 @@ use crate::interval::Interval;
 use crate::model::access::Access;
 use crate::model::builder::TraceBuilder;
 use crate::model::environment::Environment;
+use crate::model::files::FileReads;
 use crate::model::kind::EventKind;
 use crate::model::launch::Launch;
 use crate::model::link::LinkTraffic;
@@ -22,7 +23,7 @@ use crate::model::numa::HostNode;
 use crate::model::origin::{Distributed, Gpu, RecordedLink};
 use crate::model::size::Bytes;
 use crate::model::stats::LossKind;
-use crate::model::time::Timestamp;
+use crate::model::time::{Nanos, Timestamp};
 use crate::model::track::TrackId;
 use crate::model::transfer::{Direction, MemoryKind, Transfer};
 use crate::symbols;
@@ -99,6 +100,7 @@ impl<'a> Recording<'a> {
             Record::Dropped { count, .. } => {
                 self.trace.stats_mut().lose_several(LossKind::DroppedRecord, count);
             }
+            Record::FileReads { at, counts } => self.trace.file_reads(file_reads(at, counts)),
             Record::KernelsOff { start, end } => self.kernels_off.push(interval(start, end)),
             Record::HostNode { correlation, node } => {
                 self.host_nodes.push((correlation.into(), host_node(node)));
@@ -292,6 +294,19 @@ fn environment(facts: &BTreeMap<Vec<u8>, String>) -> Option<Environment> {
     let is_recorded = cpus.is_some() || !variables.is_empty();
     let variables = Some(variables);
     is_recorded.then(|| Environment { versions, variables, cpus, memory, ..Environment::default() })
+}
+
+fn file_reads(at: u64, counts: FileCounts) -> FileReads {
+    let nanos = |nanos: u64| Nanos::new(i64::try_from(nanos).unwrap_or(i64::MAX));
+    FileReads {
+        at: timestamp(at),
+        read: Bytes::new(counts.read),
+        disk: Bytes::new(counts.disk),
+        major_faults: counts.major_faults,
+        minor_faults: counts.minor_faults,
+        user: nanos(counts.user),
+        system: nanos(counts.system),
+    }
 }
 
 /// How long kernels were not recorded, and how long the recording is.

@@ -5,6 +5,7 @@ use crate::model::access::{Access, Accesses};
 use crate::model::collective::Collective;
 use crate::model::copy_operator::CopyOperator;
 use crate::model::events::{EventId, Events, Row};
+use crate::model::files::FileReads;
 use crate::model::format::Format;
 use crate::model::kind::EventKind;
 use crate::model::launch::Launch;
@@ -272,6 +273,11 @@ impl TraceBuilder {
     /// A reading of the byte counters of a GPU's link.
     pub fn link_traffic(&mut self, traffic: LinkTraffic) {
         self.trace.link_traffic.push(traffic);
+    }
+
+    /// What the process has read from files until a moment.
+    pub fn file_reads(&mut self, reads: FileReads) {
+        self.trace.file_reads.push(reads);
     }
 
     /// The NUMA nodes of the host memory of all copies where it is known, by the correlation of their calls.

@@ -8,6 +8,7 @@ pub(crate) mod column;
 pub(crate) mod copy_operator;
 pub(crate) mod environment;
 pub(crate) mod events;
+pub(crate) mod files;
 pub(crate) mod format;
 pub(crate) mod kind;
 pub(crate) mod launch;

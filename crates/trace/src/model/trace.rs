@@ -11,6 +11,7 @@ use crate::model::access::{Access, Accesses};
 use crate::model::collective::Collective;
 use crate::model::copy_operator::CopyOperator;
 use crate::model::events::{EventId, Events};
+use crate::model::files::FileReads;
 use crate::model::kind::EventKind;
 use crate::model::launch::Launch;
 use crate::model::link::{Link, LinkTraffic};
@@ -45,6 +46,7 @@ pub(crate) struct Recorded {
     pub(crate) links: Vec<Link>,
     pub(crate) memory: Vec<MemorySample>,
     pub(crate) link_traffic: Vec<LinkTraffic>,
+    pub(crate) file_reads: Vec<FileReads>,
     pub(crate) host_nodes: HostNodes,
     pub(crate) accesses: Accesses,
     /// Names given to processes (thread `None`) and threads by metadata events.
@@ -62,6 +64,7 @@ impl Recorded {
             + self.links.capacity() * size_of::<Link>()
             + self.memory.capacity() * size_of::<MemorySample>()
             + self.link_traffic.capacity() * size_of::<LinkTraffic>()
+            + self.file_reads.capacity() * size_of::<FileReads>()
             + self.host_nodes.heap_bytes()
             + self.accesses.heap_bytes()
             + self.given_names.len() * 64
@@ -148,6 +151,11 @@ impl Trace {
     /// Readings of the byte counters of the GPUs' links, in file order.
     pub fn link_traffic(&self) -> &[LinkTraffic] {
         &self.recorded.link_traffic
+    }
+
+    /// What the process had read from files until some moments, in file order.
+    pub fn file_reads(&self) -> &[FileReads] {
+        &self.recorded.file_reads
     }
 
     /// Whether the memory of copies and memsets is recorded.
@@ -256,9 +264,10 @@ impl TimeOrder {
         }
         // Parents before their children: if two begin at the same time, the longer one comes first.
         let in_order = |slice: &mut [EventId]| {
-            slice.sort_by_key(|id| {
-                let i = id.index();
-                (events.start[i], std::cmp::Reverse(events.duration.get(i)))
+            slice.sort_by(|a, b| {
+                let (a, b) = (a.index(), b.index());
+                let longer_first = || events.duration.get(b).cmp(&events.duration.get(a));
+                events.start[a].cmp(&events.start[b]).then_with(longer_first)
             });
         };
         // Tracks are independent; most events are on a few of them.

@@ -9,7 +9,7 @@ use std::thread;
 use crossbeam_channel::{Receiver, Sender, bounded};
 
 use super::pages::{Node, Pages};
-use super::rows::{Next, Rows};
+use super::rows::{Next, Rows, Stored};
 
 /// Pages of a part.
 const PART: usize = 32;
@@ -29,8 +29,9 @@ pub(super) struct Ahead<'a> {
     pub(super) threads: usize,
     /// The first page of the table.
     pub(super) root: u32,
-    /// The positions of the columns to read.
-    pub(super) stored: &'a [usize],
+    /// The columns to read, and how many are asked for.
+    pub(super) stored: &'a [Stored],
+    pub(super) columns: usize,
     /// The number of the last row.
     pub(super) rows: u64,
 }
@@ -75,7 +76,7 @@ impl Ahead<'_> {
 
     /// `None` if a row is missing.
     fn read_part(&self, pages: &mut Pages, part: &[Node]) -> Option<Part> {
-        let mut rows = Rows::of(self.stored.len());
+        let mut rows = Rows::of(self.columns);
         let first = pages.read(part, self.stored, &mut rows)?;
         Some((first, rows))
     }

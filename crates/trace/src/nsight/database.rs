@@ -10,7 +10,7 @@ use rusqlite::Connection;
 
 use super::ahead::Ahead;
 use super::connection::connect;
-use super::rows::{NOWHERE, Next, Row, Rows};
+use super::rows::{Next, Row, Rows, Stored};
 
 /// How far after damage to try the next row; doubles while no row is found.
 const FIRST_SKIP: i64 = 16;
@@ -218,7 +218,7 @@ impl Database {
             format!("SELECT {number}{selected} FROM {name} NOT INDEXED WHERE {number} > ? ORDER BY {number}");
         let mut taken = Taken::default();
         let mut take_part = |rows: &Rows| {
-            for row in rows.iter(&wanted.places) {
+            for row in rows.iter() {
                 taken.count += 1;
                 if take(&row) == Next::Stop {
                     return Next::Stop;
@@ -226,11 +226,14 @@ impl Database {
             }
             Next::Row
         };
-        let stopped = wanted.stored.as_deref().map_or(Next::Row, |stored| {
-            let (path, threads) = (self.path.as_path(), self.threads);
-            let ahead = Ahead { path, threads, root: table.root, stored, rows: table.rows };
-            ahead.each_part(&mut take_part)
-        });
+        let stopped = match wanted.is_plain {
+            false => Next::Row,
+            true => {
+                let (path, threads, columns) = (self.path.as_path(), self.threads, wanted.count);
+                let (stored, rows) = (wanted.stored.as_slice(), table.rows);
+                Ahead { path, threads, root: table.root, stored, columns, rows }.each_part(&mut take_part)
+            }
+        };
         match stopped {
             Next::Stop => End::Stopped,
             Next::Row => self.each_row_after(taken, table, &query, &wanted, take),
@@ -262,7 +265,7 @@ impl Database {
                         last = number;
                         found = true;
                         taken.add(number, table);
-                        if row.take_only(values, &wanted.places, take) == Next::Stop {
+                        if row.take_only(values, &wanted.stored, take) == Next::Stop {
                             return End::Stopped;
                         }
                     }
@@ -297,7 +300,7 @@ impl Database {
         let mut row = Rows::of(wanted.count);
         for _ in 0..=self.most_rows {
             match rows.next() {
-                Ok(Some(values)) if row.take_only(values, &wanted.places, take) == Next::Stop => {
+                Ok(Some(values)) if row.take_only(values, &wanted.stored, take) == Next::Stop => {
                     return End::Stopped;
                 }
                 Ok(Some(_)) => {}
@@ -315,27 +318,26 @@ impl Database {
 struct Wanted {
     /// In SQL, in the order of the table, with a comma before each.
     selected: String,
+    /// How many columns are asked for, also those that the table lacks.
     count: usize,
-    /// The place of each requested column among them; `NOWHERE` if the table lacks it.
-    places: Vec<usize>,
-    /// Their positions in the table; `None` if only SQLite can tell how they are stored.
-    stored: Option<Vec<usize>>,
+    /// Those that it has, in its order.
+    stored: Vec<Stored>,
+    /// Whether they are stored as they are; otherwise only SQLite can read them.
+    is_plain: bool,
 }
 
 impl Wanted {
     fn of(table: &Table, columns: &[&str]) -> Self {
         let position = |column: &&str| table.columns.iter().position(|known| known.is(column));
-        let mut stored: Vec<usize> = columns.iter().filter_map(position).collect();
-        stored.sort_unstable();
-        stored.dedup();
-        let place = |column| {
-            let place = position(column).and_then(|position| stored.binary_search(&position).ok());
-            place.unwrap_or(NOWHERE)
-        };
-        let places = columns.iter().map(place).collect();
-        let selected = stored.iter().map(|column| format!(", {}", quoted(&table.columns[*column].name)));
-        let is_plain = table.is_plain && stored.iter().all(|column| table.columns[*column].is_plain);
-        Self { selected: selected.collect(), count: stored.len(), places, stored: is_plain.then_some(stored) }
+        let placed = columns.iter().enumerate();
+        let mut stored: Vec<Stored> = placed
+            .filter_map(|(place, column)| Some(Stored { position: position(column)?, place }))
+            .collect();
+        stored.sort_by_key(|column| column.position);
+        let of = |column: &Stored| &table.columns[column.position];
+        let selected = stored.iter().map(|column| format!(", {}", quoted(&of(column).name))).collect();
+        let is_plain = table.is_plain && stored.iter().all(|column| of(column).is_plain);
+        Self { selected, count: columns.len(), stored, is_plain }
     }
 }
 

@@ -8,7 +8,7 @@ use std::io::{Read as _, Seek as _, SeekFrom};
 use std::ops::Range;
 use std::path::Path;
 
-use super::rows::{Rows, varint};
+use super::rows::{Rows, Stored, varint};
 
 /// The longest row that is read here.
 const LONGEST_ROW: usize = 1 << 20;
@@ -128,7 +128,7 @@ impl Pages {
     }
 
     /// Adds the rows of some leaves. Their numbers must follow each other without a gap; returns the first one.
-    pub(super) fn read(&mut self, leaves: &[Node], wanted: &[usize], rows: &mut Rows) -> Option<i64> {
+    pub(super) fn read(&mut self, leaves: &[Node], wanted: &[Stored], rows: &mut Rows) -> Option<i64> {
         let (mut first, mut next) = (None, None);
         for (i, leaf) in leaves.iter().enumerate() {
             let follows = |pair: &&[Node]| pair[0].page.checked_add(1) == Some(pair[1].page);

@@ -99,7 +99,8 @@ impl Ranges {
 
     /// As in Nsight's own tables: with the domain, if it has a name.
     fn named(&self, text: &str, domain: Option<(Process, i64)>, names: &mut Names) -> Named {
-        let (kind, name) = of_torch(text);
+        let (kind, end) = of_torch(text.as_bytes());
+        let name = &text[..end];
         let call = CallKind::of(name);
         let domain = domain.and_then(|domain| self.domains.get(&domain));
         let name = match domain {
@@ -152,7 +153,12 @@ impl Reading<'_, '_> {
         let number = row.integer(6);
         let domain = ranges.domain(thread.process(), number);
         let id = row.integer(4).filter(|_| row.is_empty(3));
-        let known = id.and_then(|id| ranges.names.get(&(domain, id)).copied());
+        let known = match id {
+            Some(id) => ranges.names.get(&(domain, id)).copied(),
+            // The text says what a call of NCCL is.
+            None if number.is_some_and(|number| ranges.schemas.has_domain(number)) => None,
+            None => self.known_text(row).filter(|_| domain.is_none()),
+        };
         let (kind, name, call) = known.unwrap_or_else(|| {
             let text = text_of(&self.strings, row).unwrap_or_default();
             let named = ranges.named(&text, domain, self.trace.names());
@@ -185,6 +191,13 @@ impl Reading<'_, '_> {
         text_of(&self.strings, row)
     }
 
+    /// The name of a row without a domain by its own text, if there was one like it before: then the text is sound.
+    fn known_text(&mut self, row: &Row<'_>) -> Option<Named> {
+        let text = row.text_bytes(3).filter(|text| !text.is_empty())?;
+        let (kind, end) = of_torch(text);
+        Some((kind, self.trace.names().find_bytes(&text[..end])?, None))
+    }
+
     fn leave_out(&mut self, what: &str) {
         *self.trace.stats_mut().not_kept.entry(what.to_owned()).or_default() += 1;
     }
@@ -200,19 +213,22 @@ fn thread_of(row: &Row<'_>) -> GlobalId {
     GlobalId::of(row.integer(5).unwrap_or(0))
 }
 
+/// Before the sequence number of an operator.
+const SEQUENCE: &[u8] = b", seq = ";
+
 /// `torch.autograd.profiler.emit_nvtx` names ranges `aten::mm, seq = 12, op_id = 34`: mostly operators, with the
-/// user's own ranges in between. With the numbers, every name would be unique.
-fn of_torch(text: &str) -> (EventKind, &str) {
+/// user's own ranges in between. With the numbers, every name would be unique. Returns where the name ends.
+fn of_torch(text: &[u8]) -> (EventKind, usize) {
     // Exports have millions of ranges: this is several times as fast as searching for each text.
-    let is_mark = |at: &usize| [", seq = ", ", op_id = "].iter().any(|mark| text[*at..].starts_with(mark));
-    let cut = memchr::memchr_iter(b',', text.as_bytes()).find(is_mark);
-    let Some(cut) = cut else { return (EventKind::Annotation, text) };
+    let is_mark = |at: &usize| text[*at..].starts_with(SEQUENCE) || text[*at..].starts_with(b", op_id = ");
+    let cut = memchr::memchr_iter(b',', text).find(is_mark);
+    let Some(cut) = cut else { return (EventKind::Annotation, text.len()) };
     let name = &text[..cut];
     // Only operators have a sequence number. Operators without one have a lowercase namespace.
     let is_lower = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
-    let is_operator = text[cut..].starts_with(", seq = ")
-        || name.bytes().position(|byte| !is_lower(byte)).is_some_and(|end| name[end..].starts_with("::"));
-    (if is_operator { EventKind::Operator } else { EventKind::Annotation }, name)
+    let is_operator = text[cut..].starts_with(SEQUENCE)
+        || name.iter().position(|byte| !is_lower(*byte)).is_some_and(|end| name[end..].starts_with(b"::"));
+    (if is_operator { EventKind::Operator } else { EventKind::Annotation }, cut)
 }
 
 #[cfg(test)]
@@ -231,7 +247,8 @@ mod tests {
             ("größe::x, op_id = 8", Annotation, "größe::x"),
             ("step 3, warm", Annotation, "step 3, warm"),
         ] {
-            assert_eq!(of_torch(text), (kind, name), "{text}");
+            assert_eq!(of_torch(text.as_bytes()), (kind, name.len()), "{text}");
+            assert!(text.starts_with(name));
         }
     }
 }

@@ -14,10 +14,20 @@ pub(super) enum Next {
 /// Some rows of a table with the same columns.
 #[derive(Debug, Default)]
 pub(super) struct Rows {
-    columns: usize,
+    /// A row of which nothing is known yet.
+    empty: Vec<Value>,
     count: usize,
     values: Vec<Value>,
     text: Vec<u8>,
+}
+
+/// A column that is read.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Stored {
+    /// Its position in the table.
+    pub(super) position: usize,
+    /// Where its value is in a row.
+    pub(super) place: usize,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -36,47 +46,90 @@ enum Value {
 impl Rows {
     /// Room for rows with this many columns.
     pub(super) fn of(columns: usize) -> Self {
-        Self { columns, ..Self::default() }
+        Self { empty: vec![Value::Null; columns], ..Self::default() }
     }
 
-    /// Adds a row. Its first value is its number.
-    pub(super) fn push(&mut self, row: &rusqlite::Row<'_>) {
-        for place in 1..=self.columns {
-            let value = match row.get_ref(place) {
+    /// Adds an empty row; where its values begin.
+    #[inline]
+    fn add_row(&mut self) -> usize {
+        let begin = self.values.len();
+        self.values.extend_from_slice(&self.empty);
+        self.count += 1;
+        begin
+    }
+
+    /// Adds a row. Its first value is its number; those of these columns follow.
+    pub(super) fn push(&mut self, row: &rusqlite::Row<'_>, stored: &[Stored]) {
+        let begin = self.add_row();
+        for (at, column) in stored.iter().enumerate() {
+            let value = match row.get_ref(at + 1) {
                 Ok(ValueRef::Integer(number)) => Value::Integer(number),
                 Ok(ValueRef::Real(number)) => Value::Real(number),
                 Ok(ValueRef::Text(text)) => self.keep(text, Value::Text),
                 Ok(ValueRef::Blob(bytes)) => self.keep(bytes, Value::Bytes),
                 Ok(ValueRef::Null) | Err(_) => Value::Null,
             };
-            self.values.push(value);
+            self.values[begin + column.place] = value;
         }
-        self.count += 1;
     }
 
-    /// Adds a row as it is stored in the file. `wanted` has the positions of all columns that are kept, in order. `None` if the
-    /// row lacks one of them, or is damaged.
-    pub(super) fn push_record(&mut self, record: &[u8], wanted: &[usize]) -> Option<()> {
+    /// Adds a row as it is stored in the file. `wanted` has all columns that are kept, in the order of the table. `None` if the row
+    /// lacks one of them, or is damaged.
+    pub(super) fn push_record(&mut self, record: &[u8], wanted: &[Stored]) -> Option<()> {
         let (header, used) = varint(record)?;
         let header = usize::try_from(header).ok()?;
         let mut types = record.get(used..header)?;
-        self.values.reserve(wanted.len());
+        let begin = self.add_row();
+        if self.fill_short((types, header), record, begin, wanted).is_some() {
+            return Some(());
+        }
         let (mut column, mut body) = (0, header);
-        for &position in wanted {
-            while column < position {
-                body = body.checked_add(next_type(&mut types)?.1)?;
-                column += 1;
-            }
+        for stored in wanted {
+            body = after(&mut types, stored.position - column, body)?;
             let (kind, bytes) = next_type(&mut types)?;
             let until = body.checked_add(bytes)?;
             let value = self.stored(kind, record.get(..until)?, body)?;
-            self.values.push(value);
-            (column, body) = (column + 1, until);
+            *self.values.get_mut(begin + stored.place)? = value;
+            (column, body) = (stored.position + 1, until);
         }
         // A row ends with its last column.
         let is_sound = !types.is_empty() || body == record.len();
-        self.count += 1;
         is_sound.then_some(())
+    }
+
+    /// Fills the row that begins at `begin` if it is like most rows: columns after the wanted ones, types of one byte, whole numbers
+    /// and text. `None` if it is not, whatever is filled by then.
+    #[inline]
+    fn fill_short(
+        &mut self,
+        (types, mut body): (&[u8], usize),
+        record: &[u8],
+        begin: usize,
+        wanted: &[Stored],
+    ) -> Option<()> {
+        // What is not short takes more bytes than there are.
+        if wanted.last()?.position + 1 >= types.len() || record.len() >= ODD as usize {
+            return None;
+        }
+        let mut column = 0;
+        for stored in wanted {
+            for kind in types.get(column..stored.position)? {
+                body += SKIPPED[usize::from(*kind)] as usize;
+            }
+            let kind = *types.get(stored.position)?;
+            let until = body + SKIPPED[usize::from(kind)] as usize;
+            let bytes = record.get(..until)?;
+            let value = match kind {
+                0 => Value::Null,
+                1..=6 => Value::Integer(integer(bytes, body)),
+                8 | 9 => Value::Integer((kind - 8).into()),
+                13.. if kind % 2 == 1 => self.keep(&bytes[body..], Value::Text),
+                _ => return None,
+            };
+            *self.values.get_mut(begin + stored.place)? = value;
+            (column, body) = (stored.position + 1, until);
+        }
+        Some(())
     }
 
     /// The value of this type that begins at `from` and takes all bytes after it.
@@ -117,25 +170,50 @@ impl Rows {
     pub(super) fn take_only(
         &mut self,
         row: &rusqlite::Row<'_>,
-        places: &[usize],
+        stored: &[Stored],
         take: &mut dyn FnMut(&Row<'_>) -> Next,
     ) -> Next {
         self.count = 0;
         self.values.clear();
         self.text.clear();
-        self.push(row);
-        take(&Row { values: &self.values, text: &self.text, places })
+        self.push(row, stored);
+        take(&Row { values: &self.values, text: &self.text })
     }
 
-    /// Each row; `places` says at which place in it a wanted column is.
-    pub(super) fn iter<'a>(&'a self, places: &'a [usize]) -> impl Iterator<Item = Row<'a>> {
-        (0..self.count).map(move |row| Row {
-            values: &self.values[row * self.columns..(row + 1) * self.columns],
-            text: &self.text,
-            places,
-        })
+    pub(super) fn iter(&self) -> impl Iterator<Item = Row<'_>> {
+        // Rows without columns have no values either.
+        let each = self.values.chunks_exact(self.empty.len().max(1));
+        each.map(|values| Row { values, text: &self.text })
     }
 }
+
+/// Where the values after this many columns begin, of values that begin at `body`.
+#[inline]
+fn after(types: &mut &[u8], columns: usize, body: usize) -> Option<usize> {
+    let (skipped, rest) = types.split_at_checked(columns)?;
+    let bytes: usize = skipped.iter().map(|kind| SKIPPED[usize::from(*kind)] as usize).sum();
+    if bytes < ODD as usize {
+        *types = rest;
+        return body.checked_add(bytes);
+    }
+    (0..columns).try_fold(body, |body, _| body.checked_add(next_type(types)?.1))
+}
+
+/// More bytes than any number of columns with types of one byte takes.
+const ODD: u32 = 1 << 24;
+
+/// What [`stored_bytes`] says of types of one byte, and [`ODD`] for what begins longer ones and for what SQLite reserves.
+const SKIPPED: [u32; 256] = {
+    let mut all = [ODD; 256];
+    let mut kind = 0;
+    while kind < BYTES.len() {
+        if BYTES[kind] != RESERVED {
+            all[kind] = BYTES[kind] as u32;
+        }
+        kind += 1;
+    }
+    all
+};
 
 /// The next type of a row's values, and how many bytes such a value takes. `None` at their end, and for types that SQLite
 /// reserves.
@@ -197,10 +275,15 @@ fn integer(bytes: &[u8], from: usize) -> i64 {
 /// A number of one to nine bytes, and how many it takes.
 #[inline]
 pub(super) fn varint(bytes: &[u8]) -> Option<(u64, usize)> {
-    let first = *bytes.first()?;
-    if first < 0x80 {
-        return Some((first.into(), 1));
+    match *bytes.first()? {
+        first if first < 0x80 => Some((first.into(), 1)),
+        first => long_varint(first, bytes),
     }
+}
+
+/// One that takes more than one byte.
+#[inline(never)]
+fn long_varint(first: u8, bytes: &[u8]) -> Option<(u64, usize)> {
     let mut value = u64::from(first & 0x7f);
     for (i, &byte) in bytes.get(1..)?.iter().take(8).enumerate() {
         if i == 7 {
@@ -214,22 +297,16 @@ pub(super) fn varint(bytes: &[u8]) -> Option<(u64, usize)> {
     None
 }
 
-/// One row, with its values in the order of the table's columns. A column that the table lacks is empty.
+/// One row, with its values in the order in which they are asked for. A column that the table lacks is empty.
 pub(super) struct Row<'a> {
     values: &'a [Value],
     text: &'a [u8],
-    /// Where the value of each requested column is; beyond all values if the table lacks it.
-    places: &'a [usize],
 }
-
-/// Beyond all values of a row.
-pub(super) const NOWHERE: usize = usize::MAX;
 
 impl Row<'_> {
     #[inline]
     fn value(&self, column: usize) -> Value {
-        let place = self.places.get(column).copied().unwrap_or(NOWHERE);
-        self.values.get(place).copied().unwrap_or(Value::Null)
+        self.values.get(column).copied().unwrap_or(Value::Null)
     }
 
     fn bytes(&self, from: u32, until: u32) -> &[u8] {
@@ -274,7 +351,16 @@ impl Row<'_> {
     /// Bytes; also of a column whose bytes were stored as text.
     pub(super) fn data(&self, column: usize) -> Option<&[u8]> {
         match self.value(column) {
-            Value::Bytes(from, until) | Value::Text(from, until) => Some(self.bytes(from, until)),
+            Value::Bytes(from, until) => Some(self.bytes(from, until)),
+            _ => self.text_bytes(column),
+        }
+    }
+
+    /// As it is stored, sound or not.
+    #[inline]
+    pub(super) fn text_bytes(&self, column: usize) -> Option<&[u8]> {
+        match self.value(column) {
+            Value::Text(from, until) => Some(self.bytes(from, until)),
             _ => None,
         }
     }

@@ -2,10 +2,12 @@
 
 use std::path::Path;
 
-use busbound_capture::format::{ChunkWriter, Launch, MAGIC, Record, Stream, UNKNOWN_STREAM, streams};
+use busbound_capture::format::{
+    ChunkWriter, FileCounts, Launch, MAGIC, Record, Stream, UNKNOWN_STREAM, streams,
+};
 use busbound_trace::{
-    Access, Direction, EventKind, HostNode, LossKind, MemoryKind, OpenError, Place, ReadOptions, StreamKind,
-    SyncKind, Trace, read,
+    Access, Bytes, Direction, EventKind, FileReads, HostNode, LossKind, MemoryKind, Nanos, OpenError, Place,
+    ReadOptions, StreamKind, SyncKind, Timestamp, Trace, read,
 };
 
 const ON: Stream = Stream { device: 0, stream: 7 };
@@ -82,10 +84,23 @@ fn recording() -> Vec<Vec<u8>> {
             Record::RangeEnd { at: at + 950_000, id: step },
             Record::LinkReading { at, gpu: 0, to_host: false, bytes: 4_000_000 },
             Record::LinkBytes { at: at + 5, gpu: 0, to_device: 7, to_host: 8 },
+            Record::FileReads { at: at + 6, counts: read_until(step.into()) },
         ]));
     }
     chunks.push(chunk(&[Record::End]));
     chunks
+}
+
+/// What had been read when a step was recorded.
+fn read_until(step: u64) -> FileCounts {
+    FileCounts {
+        read: 5_000_000_000 + step,
+        disk: 3_000_000_000 + step,
+        major_faults: 7 + step,
+        minor_faults: 90_000 + step,
+        user: 120_000_000 + step,
+        system: 30_000_000 + step,
+    }
 }
 
 fn opened(bytes: &[u8]) -> Result<Trace, OpenError> {
@@ -305,6 +320,23 @@ fn readings_of_the_links_counters_are_kept() {
     assert_eq!(read, [(10_000, 0, h2d, 4_000_000), (10_005, 0, h2d, 7), (10_005, 0, d2h, 8)]);
     assert_eq!(trace.link_traffic().len(), 6);
     assert!(trace.stats().not_kept.is_empty(), "{:?}", trace.stats().not_kept);
+}
+
+#[test]
+fn what_was_read_from_files_is_kept() {
+    let trace = opened(&recording().concat()).unwrap();
+    let [first, second] = trace.file_reads() else { panic!("{:?}", trace.file_reads()) };
+    let expected = FileReads {
+        at: Timestamp::from_nanos(10_006),
+        read: Bytes::new(5_000_000_000),
+        disk: Bytes::new(3_000_000_000),
+        major_faults: 7,
+        minor_faults: 90_000,
+        user: Nanos::new(120_000_000),
+        system: Nanos::new(30_000_000),
+    };
+    assert_eq!(*first, expected);
+    assert_eq!((second.at.as_nanos(), second.disk.get()), (1_010_006, 3_000_000_001));
 }
 
 /// Two GPUs, each used by its own thread; both have a stream 7, and only the second has stream 13.

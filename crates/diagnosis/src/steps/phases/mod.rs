@@ -1,8 +1,10 @@
 //! When does a run load weights, evaluate or save checkpoints, instead of doing its steps?
 //!
 //! The program marks phases (`busbound:phase=NAME`), or names of ranges and of Python functions say so ([`names`]). Loading
-//! is also what copies weights before the first step, with hardly a kernel.
+//! is also what copies weights before the first step, with hardly a kernel, and evaluation what repeats forward passes between
+//! training steps ([`evaluation`]).
 
+mod evaluation;
 mod names;
 
 use std::collections::BTreeMap;
@@ -44,7 +46,8 @@ pub enum PhaseFound {
     Marked,
     /// By the name of a range or of a Python function.
     Named,
-    /// Copies before the first step, with hardly a kernel.
+    /// Loading: copies before the first step, with hardly a kernel. Evaluation: forward passes between training steps, with no
+    /// backward pass and no optimizer.
     Inferred,
 }
 
@@ -78,6 +81,9 @@ pub(crate) fn find(basis: &Basis<'_>) -> Vec<FoundPhase> {
     if phases.iter().all(|phase| phase.kind != PhaseKind::Loading) {
         phases.extend(inferred_loading(basis));
     }
+    if phases.iter().all(|phase| phase.kind != PhaseKind::Evaluation) {
+        phases.extend(evaluation::inferred(basis).filter(|phase| is_long(&phase.times, basis.trace)));
+    }
     phases.sort_by_key(|phase| phase.times.hull().map(|hull| hull.start));
     phases
 }
@@ -108,18 +114,21 @@ fn named(trace: &Trace) -> Vec<FoundPhase> {
         let name = marked.clone().unwrap_or_else(|| pattern_of(event.name()));
         found.entry((kind, marked)).or_default().entry(name).or_default().push(event.interval());
     }
-    let whole_ms = span(trace).map_or(0.0, |span| span.length().as_millis());
     let phase = |((kind, marked), by_name): (_, BTreeMap<String, Vec<Interval>>)| {
         let longest = |list: &Vec<Interval>| IntervalSet::from_unsorted(list.iter().copied()).length();
         let name = by_name.iter().max_by_key(|(_, list)| longest(list)).map(|(name, _)| name.clone())?;
         let times = IntervalSet::from_unsorted(by_name.into_values().flatten());
-        let ms = times.length().as_millis();
         let is_marked = Option::<String>::is_some(&marked);
         let found = if is_marked { PhaseFound::Marked } else { PhaseFound::Named };
-        let is_long = ms >= LEAST_MS.max(LEAST_SHARE * whole_ms);
-        (is_marked || is_long).then_some(FoundPhase { kind, name, found, times })
+        (is_marked || is_long(&times, trace)).then_some(FoundPhase { kind, name, found, times })
     };
     found.into_iter().filter_map(phase).collect()
+}
+
+/// Whether a phase is worth a line.
+fn is_long(times: &IntervalSet, trace: &Trace) -> bool {
+    let whole_ms = span(trace).map_or(0.0, |span| span.length().as_millis());
+    times.length().as_millis() >= LEAST_MS.max(LEAST_SHARE * whole_ms)
 }
 
 /// What is copied to the GPU before the first step, if hardly a kernel runs meanwhile and hardly a byte comes back.
