@@ -3,8 +3,9 @@
 //! Nsight writes `binaryData` as a header of 32 bytes (domain, schema, size of the payload, and one more number; little-endian) and the
 //! payload. `NVTX_PAYLOAD_SCHEMA_ENTRIES` has the name and the offset of each field. A payload whose size is another one is not read.
 
+use std::collections::BTreeMap;
+
 use super::Reading;
-use crate::hash::HashMap;
 
 const TABLE: &str = "NVTX_PAYLOAD_SCHEMA_ENTRIES";
 const HEADER: usize = 32;
@@ -53,7 +54,7 @@ pub(super) struct Payload {
 #[derive(Debug, Default)]
 pub(super) struct Schemas {
     /// `None` if two processes mean different fields by one number.
-    by_number: HashMap<(i64, u64), Option<Fields>>,
+    by_number: BTreeMap<(i64, u64), Option<Fields>>,
 }
 
 impl Schemas {
@@ -62,7 +63,7 @@ impl Schemas {
     }
 
     pub(super) fn has_domain(&self, domain: i64) -> bool {
-        self.by_number.keys().any(|(known, _)| *known == domain)
+        self.by_number.range((domain, 0)..).next().is_some_and(|((known, _), _)| *known == domain)
     }
 
     fn add(&mut self, domain: i64, schema: u64, name: &str, offset: usize) {
