@@ -4,7 +4,7 @@
 //! payload. `NVTX_PAYLOAD_SCHEMA_ENTRIES` has the name and the offset of each field. A payload whose size is another one is not read.
 
 use super::Reading;
-use crate::hash::HashMap;
+use crate::hash::{HashMap, HashSet};
 
 const TABLE: &str = "NVTX_PAYLOAD_SCHEMA_ENTRIES";
 const HEADER: usize = 32;
@@ -54,6 +54,7 @@ pub(super) struct Payload {
 pub(super) struct Schemas {
     /// `None` if two processes mean different fields by one number.
     by_number: HashMap<(i64, u64), Option<Fields>>,
+    domains: HashSet<i64>,
 }
 
 impl Schemas {
@@ -62,7 +63,7 @@ impl Schemas {
     }
 
     pub(super) fn has_domain(&self, domain: i64) -> bool {
-        self.by_number.keys().any(|(known, _)| *known == domain)
+        self.domains.contains(&domain)
     }
 
     fn add(&mut self, domain: i64, schema: u64, name: &str, offset: usize) {
@@ -70,6 +71,7 @@ impl Schemas {
         if fields.named(name).is_none() {
             return;
         }
+        self.domains.insert(domain);
         let known = self.by_number.entry((domain, schema)).or_insert(Some(fields));
         let is_same = known
             .as_mut()
