@@ -44,7 +44,7 @@ impl CallKind {
         use Operation::{
             AllGather, AllReduce, AllToAll, Broadcast, Gather, Recv, Reduce, ReduceScatter, Scatter, Send,
         };
-        // Not `CommInitAll`: then one process has several ranks, whose calls cannot be told apart.
+        // Not `CommInitAll`: then one process has several ranks, whose calls look the same.
         const CREATIONS: [&str; 4] = ["CommInitRank", "CommSplit", "CommShrink", "CommGrow"];
         // `ReduceScatter` before `Reduce`; newer versions have more functions of each kind, such as `ncclAllReduceConfig`.
         const OPERATIONS: [(&str, Operation); 10] = [
