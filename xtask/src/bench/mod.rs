@@ -24,7 +24,7 @@ use crate::shell::{cargo, output, root, run as run_command, say};
 
 #[derive(Args)]
 pub(crate) struct BenchArgs {
-    /// The trace to replicate [default: df_index_resolver from the peer traces]
+    /// The trace to replicate [default: df_index_resolver from the peer traces; with --nsight, mfu_2gpu_before.sqlite]
     #[arg(long)]
     trace: Option<PathBuf>,
     /// Also load with HTA, in a virtual environment made for it
@@ -76,7 +76,7 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<()> {
             run_command(&mut cargo(&["build", "--release", "--locked", "--bin", "busbound"]))?;
         }
         return match args.nsight {
-            true => nsight::run(&program, args.runs),
+            true => nsight::run(&program, args.trace.as_deref(), args.runs),
             false => merge::run(&program, args.runs),
         };
     }

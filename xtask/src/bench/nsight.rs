@@ -25,13 +25,16 @@ struct Size {
     runs: Vec<Runs>,
 }
 
-pub(crate) fn run(program: &Path, repetitions: usize) -> anyhow::Result<()> {
-    let source = root().join("../shared/peers/nsys_ai/mfu_2gpu_before.sqlite");
+/// `program` is the busbound to measure; `export`: another one to repeat.
+pub(crate) fn run(program: &Path, export: Option<&Path>, repetitions: usize) -> anyhow::Result<()> {
+    let default = || root().join("../shared/peers/nsys_ai/mfu_2gpu_before.sqlite");
+    let source = export.map_or_else(default, Path::to_owned);
     ensure!(source.is_file(), "{} does not exist", source.display());
     fs::create_dir_all(scratch())?;
     let sizes = TIMES.into_iter().map(|times| measure(program, &source, times, repetitions));
     let sizes = sizes.collect::<anyhow::Result<Vec<Size>>>()?;
-    let text = page(&sizes)?;
+    let name = source.file_name().unwrap_or_default().to_string_lossy();
+    let text = page(&name, &sizes)?;
     say(&text);
     fs::write(root().join("docs/results/nsight.md"), text)?;
     Ok(())
@@ -53,13 +56,13 @@ fn measure(program: &Path, source: &Path, times: u32, repetitions: usize) -> any
     Ok(Size { mb, runs: runs? })
 }
 
-fn page(sizes: &[Size]) -> anyhow::Result<String> {
+fn page(name: &str, sizes: &[Size]) -> anyhow::Result<String> {
     let mut text = String::from("# Large Nsight exports\n\n");
     writeln!(text, "Written by `cargo xtask bench --nsight`. {}.", machine()?)?;
     writeln!(
         text,
-        "A public export of two GPUs (mfu_2gpu_before.sqlite), repeated in time with new correlation IDs by fixtures/nsight/large.py. Processor time of all threads, in seconds: the \
-         least of all runs, because other programs on the machine only add to it; in parentheses the most. All commands take turns.\n"
+        "A public export of two GPUs ({name}), repeated in time with new correlation IDs by fixtures/nsight/large.py. Processor time of all threads, in seconds: the \
+         least of all runs, because other programs on the machine only add to it; in parentheses the most. All commands are interleaved.\n"
     )?;
     let mut head = "| |".to_owned();
     let mut line = "|---|".to_owned();

@@ -49,7 +49,7 @@ const TICK: Duration = Duration::from_millis(8);
 const TICK_IN_RING: Duration = Duration::from_millis(25);
 /// Links change their speed with the load.
 const LINK_ASKED_EVERY: Duration = Duration::from_secs(1);
-/// How often it is asked what the process has read from files, which takes some 30 µs.
+/// How often it is asked what the process has read from files, which takes less than 0.1 ms, also with 200 threads.
 const FILES_COUNTED_EVERY: Duration = Duration::from_millis(100);
 /// How long a dump waits for CUPTI's last buffers: less than a process that crashes waits for its dump.
 const FLUSHED_WITHIN: Duration = Duration::from_millis(700);

@@ -66,7 +66,7 @@ pub(crate) struct RecordArgs {
     /// With --ring: dump if no GPU work completes for this long after there was some; 0 for never
     #[arg(long, value_name = "TIME", default_value = "30", value_parser = parse_time, hide_short_help = true)]
     pub(crate) watchdog: Duration,
-    /// Do not read the byte counters of the GPU's link
+    /// Do not read the byte counters of the GPU's link and the kernel's counts of the process
     #[arg(long, hide_short_help = true)]
     pub(crate) no_counters: bool,
     /// Overwrite an existing recording

@@ -979,10 +979,28 @@ class MachineFacts(Record):
     _records = {"gpus": GpuLink}
 
 
+class FileActivity(Record):
+    """What the process read from files."""
+
+    disk_bytes: int
+    """Bytes that came from a disk, also for mapped files. Network file systems may not count."""
+    disk_ms: float
+    """How long a disk was read, and the rate meanwhile; `null` if none was."""
+    read_bytes: int
+    """Bytes that calls like `read` returned, from disk or from the page cache."""
+    major_faults: int
+    """Page faults that waited for a disk: of mapped files."""
+    minor_faults: int
+    user_ms: float
+    """CPU time of all threads: in the program, and in the kernel (copying from the page cache, page faults)."""
+    system_ms: float
+    disk_gbps: float | None
+
+
 class Loading(Record):
     """Where the time of loading goes. The parts add up to the phase."""
 
-    bound: Literal['deserialization', 'operators', 'link', 'copies', 'unknown']
+    bound: Literal['deserialization', 'operators', 'link', 'copies', 'disk', 'page_cache', 'cpu_work', 'unknown']
     copy_ms: float
     """Copies to the device run."""
     staging_ms: float
@@ -992,12 +1010,17 @@ class Loading(Record):
     operator_ms: float
     """Other operators on the CPU: casts, initial values."""
     unrecorded_ms: float
-    """Nothing is recorded: reading from disk, page cache, or Python."""
+    """No call, operator or function is recorded: reading from disk, page cache, or Python. `files` tells them
+    apart."""
     fix: str
+    files: FileActivity | None
+    """What was read from files meanwhile; `null` unless `busbound record` recorded it."""
     h2d_gbps: float | None
     """While copies run; `null` without copies."""
     link_gbps: float | None
     """The link's peak; `null` if unknown."""
+
+    _records = {"files": FileActivity}
 
 
 class RunPhase(Record):
