@@ -54,7 +54,7 @@ pub(crate) fn verdict(facts: &Facts<'_>, survey: &Survey, copies: &[CpuCopies]) 
     let launches = facts.host.launches().len() as u64;
     if launches > 0 {
         return unknown(&format!(
-            "no GPU activity was recorded, although the host launched {}: the profiler did not record the GPU",
+            "no GPU activity was recorded, although the host launched {}",
             plural(launches, "kernel", "kernels"),
         ));
     }

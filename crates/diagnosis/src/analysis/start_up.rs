@@ -26,6 +26,8 @@ const LOADS_MS: f64 = 1.0;
 const FEW_STEPS: usize = 2;
 /// Two steps whose lengths differ by more than this factor do not say what a third one takes.
 const UNLIKE: f64 = 5.0;
+/// A single kernel of a smaller share of the recording says nothing about it.
+const LITTLE: f64 = 0.1;
 /// A part below this share of the initialization is not named.
 const WORTH_NAMING: f64 = 0.2;
 
@@ -182,20 +184,24 @@ fn context_before(facts: &Facts<'_>) -> Option<String> {
     })
 }
 
-/// One kernel takes all of the time between the first and the last work, whatever the program does.
+/// One kernel takes all of the time between the first and the last work, however long the rest of the recording is.
 fn only_one(facts: &Facts<'_>) -> Option<String> {
     if facts.unit() != Unit::Trace {
         return None;
     }
     let mut work = facts.trace.events().filter(|event| event.kind().is_gpu_work());
     let (only, None) = (work.next()?, work.next()) else { return None };
+    let recorded = facts.trace.events().map(|event| event.interval()).reduce(Interval::hull)?.length();
     let what = match only.kind() {
         EventKind::Kernel => "kernel",
         EventKind::Copy => "copy",
         _ => "memset",
     };
-    let took = milliseconds(only.duration().as_millis());
-    Some(format!("one {what} of {took} is the only GPU work in this trace"))
+    let (took, recorded) = (only.duration().as_millis(), recorded.as_millis());
+    (took < LITTLE * recorded).then(|| {
+        let (took, recorded) = (milliseconds(took), milliseconds(recorded));
+        format!("one {what} of {took} is the only GPU work in this recording of {recorded}")
+    })
 }
 
 fn two_unlike_steps(facts: &Facts<'_>) -> Option<String> {

@@ -10,16 +10,11 @@ fn is_host_only(scope: &Scope<'_>) -> bool {
 }
 
 pub(super) fn no_gpu(scope: &Scope<'_>) -> Option<String> {
-    let next_time = match scope.facts.host.launches().len() {
-        0 => format!("Record with {}.", scope.facts.trace.origin().format.record_gpu),
-        // Its calls were recorded, so the GPU was asked for.
-        _ => "Kernel launches were recorded, so look for warnings of the profiler about the GPU (CUPTI, roctracer), end other \
-              profilers, and wait for the GPU (torch.cuda.synchronize()) before the profiler stops."
-            .to_owned(),
-    };
+    let next_time = scope.facts.trace.origin().format.record_gpu;
     is_host_only(scope).then(|| {
         format!(
-            "Without GPU events, the direction of copies, device time, overlap and idle time are unknown. {next_time}"
+            "Without GPU events, the direction of copies, device time, overlap and idle time are unknown. Record with \
+             {next_time}."
         )
     })
 }

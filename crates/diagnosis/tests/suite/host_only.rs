@@ -65,6 +65,13 @@ fn host_only(events: &str) -> Diagnosis {
 
 /// FSDP with CPU offload copies a shard and then gathers it.
 #[test]
+fn launches_without_gpu_work_are_counted() {
+    let launch = r#"{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":1,"tid":1,"ts":5,"dur":4,"args":{"correlation":3}}"#;
+    let statement = host_only(launch).verdict.statement;
+    assert!(statement.contains("although the host launched 1 kernel"), "{statement}");
+}
+
+#[test]
 fn communication_is_counted_and_paired_with_the_copies_before_it() {
     let mut events = Vec::new();
     for i in 0..10 {

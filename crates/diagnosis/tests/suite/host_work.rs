@@ -269,21 +269,6 @@ fn hooked(hook: Hook) -> Diagnosis {
     })
 }
 
-/// Hooks of FSDP gather shards, and pipelines of diffusers ask every module for its hooks. Without offloading, they once "moved weights".
-#[test]
-fn hooks_that_move_no_weights_are_not_reported() {
-    let without_weights =
-        |hook: Hook| Program::after_work(move |trace, host, t| hook(trace, host, t..t + 3 * MS));
-    let fsdp = without_weights(|trace, host, time| {
-        trace.annotation(host, "FSDP::pre_forward (blocks.8)", time);
-    });
-    assert_eq!(ids(&fsdp), ["python_time"]);
-    let diffusers = without_weights(|trace, host, time| {
-        trace.python_frame(host, "diffusers/hooks/hooks.py(268): _set_context", time);
-    });
-    assert_eq!(ids(&diffusers), ["python_time"]);
-}
-
 #[test]
 fn hooks_of_frameworks_are_reported_with_their_own_settings() {
     let annotated = hooked(|trace, host, time| {

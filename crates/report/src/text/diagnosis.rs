@@ -317,12 +317,24 @@ pub(crate) fn nothing_to_fix(diagnosis: &Diagnosis) -> Option<&'static str> {
         return None;
     }
     Some(match diagnosis.verdict.bound {
+        Bound::Compute if is_much_unexplained(diagnosis) => {
+            "No findings: this trace does not show what the GPU waits for when it is idle."
+        }
         Bound::Compute => "Nothing to fix between host and GPU.",
         Bound::Transfer if diagnosis.verdict.is_overlapped() => {
             "Nothing to fix: copies and kernels already overlap. Fewer bytes, or faster kernels and copies, would help."
         }
         _ => "No findings: this trace does not show what to change.",
     })
+}
+
+/// From this share of the time on, idle time without a visible cause may have a fix.
+const MUCH_UNEXPLAINED: f64 = 0.1;
+
+fn is_much_unexplained(diagnosis: &Diagnosis) -> bool {
+    let is_unexplained = |cause| matches!(cause, GapCause::Queued | GapCause::Unexplained);
+    let unexplained = diagnosis.idle.iter().filter(|idle| is_unexplained(idle.cause));
+    unexplained.map(|idle| idle.ms).sum::<f64>() >= MUCH_UNEXPLAINED * diagnosis.time.analyzed_ms
 }
 
 /// The first sentence for several inputs.

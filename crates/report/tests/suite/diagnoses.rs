@@ -6,7 +6,7 @@ use crate::common::{fixture_path, shown};
 use busbound_diagnosis::{Diagnosis, Options, Source, compare, diagnose};
 use busbound_machine::Machine;
 use busbound_report::{Format, Report, Style};
-use busbound_trace::{ReadOptions, open};
+use busbound_trace::{ReadOptions, TraceBuilder, open};
 
 fn fixture(name: &str) -> Diagnosis {
     let trace = open(&fixture_path(name), &ReadOptions::default()).unwrap();
@@ -31,6 +31,28 @@ fn diagnoses_on_the_terminal() {
         let text = shown(&fixture(&format!("hostile/{name}.json")), Format::Terminal);
         insta::assert_snapshot!(format!("diagnosis_{name}"), text);
     }
+}
+
+/// A trace without calls, idle for a sixth of the time, once had "nothing to fix between host and GPU".
+#[test]
+fn idle_time_without_a_cause_is_not_called_fine() {
+    let said = |gap: i64| {
+        let mut trace = TraceBuilder::default();
+        let stream = trace.stream(0, 7);
+        for i in 0..2 {
+            let start = i * (700_000 + gap);
+            trace.kernel(stream, "gemm", start..start + 700_000);
+        }
+        let trace = trace.finish();
+        let source = Source::named("t");
+        shown(&diagnose(&trace, &source, &Machine::default(), &Options::default()), Format::Terminal)
+    };
+    assert!(
+        said(300_000).contains("does not show what the GPU waits for when it is idle"),
+        "{}",
+        said(300_000)
+    );
+    assert!(said(3_000).contains("Nothing to fix between host and GPU."), "{}", said(3_000));
 }
 
 #[test]

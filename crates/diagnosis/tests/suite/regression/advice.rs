@@ -6,6 +6,7 @@ use busbound_diagnosis::{Diagnosis, Finding, FindingId, Options, WhatIf, what_if
 use busbound_machine::Machine;
 use busbound_trace::{ReadOptions, open};
 
+use super::events::{annotation, call, diagnosis, kernel, step};
 use crate::common::{diagnosis_of, root};
 
 fn path(run: &str) -> PathBuf {
@@ -152,4 +153,23 @@ fn a_small_difference_is_not_the_reason_of_an_outlier() {
     let outlier = run.window.outliers.iter().find(|outlier| outlier.ms > 30.0).unwrap();
     let expected = "no single difference explains it; the largest: memory allocation calls";
     assert!(outlier.statement.contains(expected), "{}", outlier.statement);
+}
+
+/// Hooks of FSDP gather shards, and pipelines of diffusers ask every module for its hooks. Without offloading, they once "moved
+/// weights", which was to be done with pinned memory.
+#[test]
+fn hooks_that_move_no_weights_are_not_reported() {
+    for hook in ["FSDP::pre_forward (blocks.8)", "diffusers/hooks/hooks.py(268): _set_context"] {
+        let mut events = Vec::new();
+        for i in 0..4 {
+            let at = i * 10_000;
+            events.push(step(i, at, 10_000));
+            events.push(annotation(hook, 1, at + 100, 3_000));
+            events.push(call("cudaLaunchKernel", i + 1, at + 4_000, 5));
+            events.push(kernel("k", 7, i + 1, at + 4_010, 5_980));
+        }
+        let found: Vec<FindingId> =
+            diagnosis(&events, "NVIDIA H200").findings.iter().map(|finding| finding.id).collect();
+        assert_eq!(found, [FindingId::PythonTime], "{hook}");
+    }
 }

@@ -299,6 +299,23 @@ fn a_call_before_the_gpu_work_is_not_a_part_of_it() {
     assert_eq!(of.verdict.bound, Bound::Transfer, "{}", of.verdict.statement);
 }
 
+/// It takes all of the time from its start to its end: "compute-bound, 100% of the 1 µs trace".
+#[test]
+fn one_short_kernel_says_nothing_about_a_long_recording() {
+    let host = json!({"ph":"X","cat":"cpu_op","name":"store","pid":1,"tid":1,"ts":0,"dur":711});
+    let events = [host, call("cuLaunchKernelEx", 1, 400, 140), kernel("store", 7, 1, 542, 1)];
+    let diagnosis = diagnosis(&events, "NVIDIA H200");
+    assert_eq!(diagnosis.verdict.bound, Bound::Unknown);
+    assert!(
+        diagnosis
+            .verdict
+            .statement
+            .contains("one kernel of 1.00 µs is the only GPU work in this recording of 711 µs"),
+        "{}",
+        diagnosis.verdict.statement
+    );
+}
+
 /// Two steps of 0.1 and 9 ms once promised a speedup of 15x.
 #[test]
 fn two_unlike_steps_promise_nothing() {
