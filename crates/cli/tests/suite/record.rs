@@ -115,11 +115,11 @@ fn a_ring_is_dumped_on_request_and_diagnosed() {
     assert_eq!((code, json["source"]["lost"].as_array().map(Vec::len)), (Some(0), Some(0)));
 }
 
-/// With sampled kernels, idle time is not visible: there must be no verdict about it.
 /// Two processes whose PyTorch differs: each has loaded a library that is where PyTorch's are, next to the file with the version.
 #[test]
 fn a_recording_has_the_version_of_pytorch() {
     let place = Place::new();
+    let mut said = String::new();
     for (rank, version) in [("0", "2.11.0+cu130"), ("1", "2.10.0")] {
         let package = place.0.path().join(format!("env {rank}/torch"));
         std::fs::create_dir_all(package.join("lib")).unwrap();
@@ -134,13 +134,15 @@ fn a_recording_has_the_version_of_pytorch() {
             format!("RANK={rank} WORLD_SIZE=2 LD_PRELOAD=$PWD/torch{rank}/lib/libc10.so $program run 1");
         let (_, stderr, _) = end(place.record(&["-o", &format!("rank{rank}.bbt")], &script).spawn().unwrap());
         assert!(stderr.contains(&format!("rank{rank}")), "{stderr}");
+        said.push_str(&stderr);
     }
-    let (stdout, stderr, code) = place.busbound(&["diagnose", "rank0.bbt", "rank1.bbt"]);
+    let (stdout, stderr, code) = place.busbound(&["diagnose", "rank0.bbt", "rank1.bbt", "-v"]);
     assert_eq!(code, Some(0), "{stderr}");
     let shown = stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(shown.contains("rank 1: torch=2.10.0, rank 0 2.11.0+cu130"), "{stdout}\n{stderr}");
+    assert!(shown.contains("rank 1: torch=2.10.0, rank 0 2.11.0+cu130"), "{stdout}\n{stderr}\n{said}");
 }
 
+/// With sampled kernels, idle time is not visible: there must be no verdict about it.
 #[test]
 fn sampled_kernels_make_the_answer_inconclusive() {
     let place = Place::new();
