@@ -41,16 +41,10 @@ fn compile(library: &Library) -> Result<(), String> {
     }
     let mut rustc = Command::new(variable("RUSTC")?);
     rustc.args(["--crate-name", &name, "--edition", "2024", "--crate-type", "cdylib"]);
-    rustc.args([
-        "-C",
-        "opt-level=3",
-        "-C",
-        "strip=symbols",
-        "--cfg",
-        "feature=\"injected\"",
-        "--cap-lints",
-        "allow",
-    ]);
+    // Tests wait for it.
+    let level = if variable("PROFILE")? == "debug" { 1 } else { 3 };
+    rustc.args(["-C", &format!("opt-level={level}"), "-C", "strip=symbols", "--cap-lints", "allow"]);
+    rustc.args(["--cfg", "feature=\"injected\""]);
     rustc.args(["--target", &variable("TARGET")?]);
     if let Ok(linker) = env::var("RUSTC_LINKER") {
         rustc.arg("-C").arg(format!("linker={linker}"));

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use busbound_diagnosis::{
     Detail, Diagnosis, Drawn, JobMember, NoReplay, Options, Source, Survey, WhatIf, diagnose,
-    diagnose_and_draw, job_member, survey, what_if,
+    diagnose_and_draw, diagnose_and_predict, job_member, survey, what_if,
 };
 use busbound_machine::Machine;
 use busbound_trace::{ReadOptions, Trace, is_nsight_report, open_with_progress, read_with_progress};
@@ -93,6 +93,16 @@ impl Run {
     /// Is the GPU waiting for the bus, where, why, and how much would a change gain?
     pub fn diagnose(&self, machine: &Machine, options: &Options) -> Diagnosis {
         diagnose(&self.trace, &self.source, machine, options)
+    }
+
+    /// The answers of [`diagnose`](Self::diagnose) and [`what_if`](Self::what_if) from one analysis.
+    pub fn diagnose_and_predict(
+        &self,
+        machine: &Machine,
+        options: &Options,
+        scenarios: &[Vec<Change>],
+    ) -> (Diagnosis, Result<WhatIf, NoReplay>) {
+        diagnose_and_predict(&self.trace, &self.source, machine, options, scenarios)
     }
 
     /// The diagnosis, and what a page or a trace viewer draws. Also predicts `scenarios`, or those worth trying.

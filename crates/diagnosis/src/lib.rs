@@ -95,7 +95,9 @@ pub use answers::survey::{
 };
 pub use answers::trial::{TRIAL_SCHEMA, TimeOf, Trial, TrialOutcome, TrialRun, TrialSide, judge_trial};
 pub use answers::watch::{CheckedPrediction, SinceLast, WATCH_SCHEMA, Watched, watched};
-pub use answers::whatif::{NoReplay, Scenario, WHATIF_SCHEMA, WhatIf, steady_model, what_if};
+pub use answers::whatif::{
+    NoReplay, Scenario, WHATIF_SCHEMA, WhatIf, diagnose_and_predict, steady_model, what_if,
+};
 pub use busbound_cause::idle::GapCause;
 pub use busbound_cause::path::PathClass;
 pub use busbound_cause::{CollectiveOp, HostUse, Resource};

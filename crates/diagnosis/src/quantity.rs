@@ -62,6 +62,11 @@ pub fn rate(bytes: u64, time: Nanos) -> String {
     format!("{} GB/s", digits(bytes as f64 / time.get() as f64))
 }
 
+/// `55.4 GB/s`, below one `412 kB/s`, so that no slow link looks like none.
+pub fn gigabytes_per_second(gbps: f64) -> String {
+    if gbps >= 1.0 { format!("{gbps:.1} GB/s") } else { format!("{}/s", bytes((gbps * 1e9) as u64)) }
+}
+
 /// `2,584`: groups of three, for counts.
 pub fn count(n: u64) -> String {
     let digits = n.to_string();
@@ -105,6 +110,8 @@ mod tests {
         assert_eq!(bytes(999), "999 B");
         assert_eq!(rate(167_772_160, Nanos::new(3_024_726)), "55.5 GB/s");
         assert_eq!(rate(1, Nanos::ZERO), "–");
+        assert_eq!(gigabytes_per_second(55.42), "55.4 GB/s");
+        assert_eq!(gigabytes_per_second(0.000_41), "410 kB/s");
         assert_eq!(count(2_584), "2,584");
         assert_eq!(count(1_234_567), "1,234,567");
         assert_eq!(count(12), "12");

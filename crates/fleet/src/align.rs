@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use busbound_diagnosis::CollectiveTimes;
+use busbound_diagnosis::quantity::milliseconds;
 use serde::Serialize;
 
 use crate::list::some_of;
@@ -205,8 +206,9 @@ impl Alignment {
             .map(|(rank, _)| rank.label())
             .collect();
         let mut statement = format!(
-            "The clocks of {} ranks are aligned by the ends of the collectives that they share, to within {error_us:.0} µs.",
-            list.len()
+            "The clocks of {} ranks are aligned by the ends of the collectives that they share, to within {}.",
+            list.len(),
+            milliseconds(error_us / 1e3)
         );
         if !not_aligned.is_empty() {
             statement.push_str(&format!(" Not aligned: {}.", some_of(&not_aligned)));

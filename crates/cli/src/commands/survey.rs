@@ -4,6 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use busbound::machine::flight_recorder::FlightRecorder;
+use busbound::trace::{by_rank, discover};
 
 use crate::args::survey::SurveyArgs;
 use crate::failure::Failure;
@@ -14,12 +15,11 @@ use crate::request::{read_compile_logs, read_nccl_logs, resolve_output};
 
 pub(crate) fn run(args: &SurveyArgs) -> Result<(), Failure> {
     let output = resolve_output(&args.output)?;
-    match beside_traces(&args.paths)? {
-        Some(FileKind::NcclLog) => return show(&read_nccl_logs(&args.paths)?, &output, "nccl.html"),
-        Some(FileKind::CompileLog) => {
-            return show(&read_compile_logs(&args.paths)?, &output, "compile.html");
-        }
-        Some(_) => return show(&flight_recorder(&args.paths)?, &output, "collectives.html"),
+    let files = files_beside_traces(&args.paths);
+    match beside_traces(&files)? {
+        Some(FileKind::NcclLog) => return show(&read_nccl_logs(&files)?, &output, "nccl.html"),
+        Some(FileKind::CompileLog) => return show(&read_compile_logs(&files)?, &output, "compile.html"),
+        Some(_) => return show(&flight_recorder(&files)?, &output, "collectives.html"),
         None => {}
     }
     let mut surveys = Vec::new();
@@ -27,10 +27,26 @@ pub(crate) fn run(args: &SurveyArgs) -> Result<(), Failure> {
     show(&surveys.as_slice(), &output, "survey.html")
 }
 
+/// The paths, with folders without traces as the files in them: dumps and logs have no names that say what they are.
+pub(super) fn files_beside_traces(paths: &[PathBuf]) -> Vec<PathBuf> {
+    let inside = |folder: &PathBuf| {
+        let is_beside = |file: &PathBuf| kind_of(file).is_some_and(|kind| BESIDE_TRACES.contains(&kind));
+        let entries = fs::read_dir(folder).ok()?;
+        if !discover(folder).ok()?.iter().all(is_beside) {
+            return None;
+        }
+        let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).filter(is_beside).collect();
+        by_rank(&mut files);
+        Some(files).filter(|files| !files.is_empty())
+    };
+    paths.iter().flat_map(|path| inside(path).unwrap_or_else(|| vec![path.clone()])).collect()
+}
+
+const BESIDE_TRACES: [FileKind; 3] = [FileKind::NcclLog, FileKind::CompileLog, FileKind::FlightRecorder];
+
 /// The kind of the files, if they are not traces but say something about a run too.
 pub(super) fn beside_traces(paths: &[PathBuf]) -> Result<Option<FileKind>, Failure> {
-    let kinds = [FileKind::NcclLog, FileKind::CompileLog, FileKind::FlightRecorder];
-    let of = |path: &PathBuf| kind_of(path).filter(|kind| kinds.contains(kind));
+    let of = |path: &PathBuf| kind_of(path).filter(|kind| BESIDE_TRACES.contains(kind));
     let mut found: Vec<Option<FileKind>> = paths.iter().map(of).collect();
     found.dedup();
     match found.as_slice() {

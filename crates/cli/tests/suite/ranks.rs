@@ -316,15 +316,7 @@ fn the_gate_checks_a_pipeline_over_ranks() {
 /// without the sleep a step took 19.4 to 20.2 ms (fixtures/collectives/delayed/walls.json).
 #[test]
 fn clocks_are_aligned_by_collectives_on_the_host_and_the_late_rank_is_named() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/collectives/delayed");
-    let ranks: Vec<String> =
-        (0..3).map(|rank| folder.join(format!("rank-{rank}.json.gz")).display().to_string()).collect();
-    let mut arguments = vec!["diagnose", "--format", "json"];
-    arguments.extend(ranks.iter().map(String::as_str));
-    let (stdout, stderr, code) = run(&folder, &arguments);
-    assert_eq!(code, Some(0), "{stderr}");
-    let answer: serde_json::Value = serde_json::from_str(&stdout).unwrap();
-    let fleet = if answer.get("alignment").is_some() { &answer } else { &answer["fleet"] };
+    let fleet = fleet_of("delayed", 3);
     let clocks = fleet["alignment"]["ranks"].as_array().unwrap();
     assert_eq!(clocks.len(), 3, "{}", fleet["alignment"]);
     for clock in clocks {
@@ -342,14 +334,7 @@ fn clocks_are_aligned_by_collectives_on_the_host_and_the_late_rank_is_named() {
 /// (`input_30ms` of the run `long` in fixtures/collectives/on_cpu/results.json).
 #[test]
 fn ranks_without_a_gpu_say_what_the_job_would_take_if_the_late_one_were_on_time() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/collectives/on_cpu");
-    let ranks: Vec<String> =
-        (0..2).map(|rank| folder.join(format!("rank-{rank}.json.gz")).display().to_string()).collect();
-    let mut arguments = vec!["diagnose", "--format", "json"];
-    arguments.extend(ranks.iter().map(String::as_str));
-    let (stdout, stderr, code) = run(&folder, &arguments);
-    assert_eq!(code, Some(0), "{stderr}");
-    let fleet = serde_json::from_str::<serde_json::Value>(&stdout).unwrap()["fleet"].take();
+    let fleet = fleet_of("on_cpu", 2);
     assert_eq!(fleet["alignment"]["ranks"].as_array().unwrap().len(), 2);
     let job = fleet["job"].as_array().unwrap();
     let step = |cause: serde_json::Value| {
@@ -360,4 +345,25 @@ fn ranks_without_a_gpu_say_what_the_job_would_take_if_the_late_one_were_on_time(
     assert!((step("waiting for input".into()) / 263.2 - 1.0).abs() < 0.05, "{job:?}");
     let statement = fleet["statement"].as_str().unwrap();
     assert!(statement.contains("wait 122 ms/step for rank 1"), "{statement}");
+}
+
+/// The folder was said to have no traces; a pattern worked.
+#[test]
+fn a_folder_of_flight_recorder_dumps_is_read() {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures");
+    let (stdout, stderr, code) = run(&fixtures, &["survey", "flight"]);
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(stdout.contains("Rank 2 issued 5 collectives"), "{stdout}");
+}
+
+/// The answer on all ranks of a recorded job.
+fn fleet_of(job: &str, ranks: usize) -> serde_json::Value {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/collectives").join(job);
+    let ranks: Vec<String> =
+        (0..ranks).map(|rank| folder.join(format!("rank-{rank}.json.gz")).display().to_string()).collect();
+    let mut arguments = vec!["diagnose", "--format", "json"];
+    arguments.extend(ranks.iter().map(String::as_str));
+    let (stdout, stderr, code) = run(&folder, &arguments);
+    assert_eq!(code, Some(0), "{stderr}");
+    serde_json::from_str::<serde_json::Value>(&stdout).unwrap()["fleet"].take()
 }

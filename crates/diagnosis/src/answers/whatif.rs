@@ -17,6 +17,7 @@ use crate::analysis::facts::Facts;
 use crate::analysis::replay;
 use crate::analysis::returned::Returned;
 use crate::analysis::unprofiled::is_worth_saying;
+use crate::answers::diagnosis::{AnalysisScope, Diagnosis, diagnose_and};
 use crate::answers::survey::withheld::why_incomplete;
 use crate::answers::survey::{Source, survey};
 use crate::limits::part_of_long_trace;
@@ -182,19 +183,45 @@ pub(crate) struct BestReplay {
     pub(crate) moved: Vec<Moved>,
 }
 
-/// The answer, and the timeline of its first scenario if that affects anything in the trace. `withheld` says why nothing can be
-/// predicted.
-pub(crate) fn with_timeline(
-    facts: &Facts<'_>,
+/// Diagnoses one trace and predicts it with each set of changes, as [`diagnose`](crate::diagnose) and [`what_if`] do, from one analysis.
+pub fn diagnose_and_predict(
+    trace: &Trace,
+    source: &Source,
+    machine: &Machine,
+    options: &Options,
+    wanted: &[Vec<Change>],
+) -> (Diagnosis, Result<WhatIf, NoReplay>) {
+    diagnose_and(trace, source, machine, options, |analyzed| {
+        predict(analyzed, &source.path, wanted).map(|(answer, _)| answer)
+    })
+}
+
+/// The steps of a diagnosis with each set of changes, and their replay.
+fn predict<'s>(
+    analyzed: &'s AnalysisScope<'_, '_>,
     path: &str,
     wanted: &[Vec<Change>],
-    withheld: Option<&str>,
+) -> Result<(WhatIf, &'s Replay), NoReplay> {
+    let verdict = &analyzed.diagnosis.verdict;
+    if verdict.withheld.is_some() {
+        return Err(NoReplay::incomplete(verdict.because.trim_end_matches('.')));
+    }
+    let replay = replayed(analyzed.facts)?;
+    let misfits = analyzed.diagnosis.misfits.clone();
+    Ok((WhatIf { misfits, ..of_replay(analyzed.facts, replay, path, wanted) }, replay))
+}
+
+/// The answer, and the timeline of its first scenario if that affects anything in the trace.
+pub(crate) fn with_timeline(
+    analyzed: &AnalysisScope<'_, '_>,
+    path: &str,
+    wanted: &[Vec<Change>],
 ) -> (Result<WhatIf, NoReplay>, Option<BestReplay>) {
-    let replay = match withheld.map_or_else(|| replayed(facts), |why| Err(NoReplay::incomplete(why))) {
-        Ok(replay) => replay,
+    let (answer, replay) = match predict(analyzed, path, wanted) {
+        Ok(predicted) => predicted,
         Err(why) => return (Err(why), None),
     };
-    let answer = of_replay(facts, replay, path, wanted);
+    let facts = analyzed.facts;
     let best = answer.scenarios.first().filter(|best| best.applies).and_then(|best| {
         let begin = facts.replayed_part()?.range.starts.first().copied()?;
         Some(BestReplay { begin, moved: replay.timeline(&best.changes), changes: best.changes.clone() })

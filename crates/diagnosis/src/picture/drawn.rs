@@ -29,11 +29,8 @@ pub fn diagnose_and_draw(
     detail: Detail,
 ) -> Drawn {
     let (diagnosis, (picture, whatif)) = diagnose_and(trace, source, machine, options, |analyzed| {
-        let verdict = &analyzed.diagnosis.verdict;
-        let withheld = verdict.withheld.map(|_| verdict.because.trim_end_matches('.'));
-        let (whatif, best) = whatif::with_timeline(analyzed.facts, &source.path, wanted, withheld);
-        let misfits = analyzed.diagnosis.misfits.clone();
-        (draw(analyzed, best.as_ref(), detail), whatif.map(|answer| WhatIf { misfits, ..answer }))
+        let (whatif, best) = whatif::with_timeline(analyzed, &source.path, wanted);
+        (draw(analyzed, best.as_ref(), detail), whatif)
     });
     Drawn { diagnosis, picture, whatif }
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use busbound_diagnosis::{
-    Bound, Diagnosis, FindingId, Options, PathClass, Resource, Source, WhatIf, diagnose, what_if,
+    Bound, Diagnosis, FindingId, Options, PathClass, Resource, Source, WhatIf, diagnose_and_predict,
 };
 use busbound_machine::{Machine, MachineProfile};
 use busbound_trace::{ReadOptions, open};
@@ -31,9 +31,9 @@ fn runs() -> Vec<(String, Diagnosis, Option<WhatIf>)> {
     let run = |path: &PathBuf| {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         let trace = open(path, &ReadOptions::default()).unwrap();
-        let run = diagnose(&trace, &Source::named(&name), &machine, &Options::default());
-        let changes = what_if(&trace, &name, &machine, &Options::default(), &[]).ok();
-        (name, run, changes)
+        let source = Source::named(&name);
+        let (run, changes) = diagnose_and_predict(&trace, &source, &machine, &Options::default(), &[]);
+        (name, run, changes.ok())
     };
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {

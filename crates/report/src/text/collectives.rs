@@ -1,6 +1,6 @@
 //! What does a diagnosis say about collectives?
 
-use busbound_diagnosis::quantity::{bytes, count, milliseconds, plural, printable};
+use busbound_diagnosis::quantity::{bytes, count, gigabytes_per_second, milliseconds, plural, printable};
 use busbound_diagnosis::{CollectiveGroup, CopiesAround, CpuCollective, Diagnosis, NearCopies, Unit};
 
 use super::Table;
@@ -10,7 +10,7 @@ pub(super) fn collectives(diagnosis: &Diagnosis) -> Table {
     /// Beyond these, the JSON has them.
     const SHOWN: usize = 12;
     let steps = diagnosis.step_count();
-    let gbps = |rate: Option<f64>| rate.map_or("–".to_owned(), |rate| format!("{rate:.1} GB/s"));
+    let gbps = |rate: Option<f64>| rate.map_or("–".to_owned(), gigabytes_per_second);
     // Only a profile of several GPUs has what their all-reduce reaches.
     let is_measured = diagnosis.collectives.iter().any(|group| group.measured_busbw_gbps.is_some());
     let row = |group: &CollectiveGroup| {

@@ -1,6 +1,6 @@
 //! What does a diagnosis say in words?
 
-use busbound_diagnosis::quantity::{bytes, count, milliseconds, milliseconds_range};
+use busbound_diagnosis::quantity::{bytes, count, gigabytes_per_second, milliseconds, milliseconds_range};
 use busbound_diagnosis::{
     Bound, CopyGroup, Diagnosis, FigureId, Finding, GapCause, Limitation, Part, Severity, StepsFound, Unit,
 };
@@ -170,7 +170,7 @@ fn copy_line(group: &CopyGroup, diagnosis: &Diagnosis) -> FactLine {
         return FactLine(vec![group.kind(), counted]);
     }
     let moved = bytes((group.bytes as f64 / steps) as u64);
-    let mut rate = format!("{:.1} GB/s", group.gbps.map_or(0.0, |rates| rates.weighted));
+    let mut rate = group.gbps.map_or("–".to_owned(), |rates| gigabytes_per_second(rates.weighted));
     let blocking = match group.blocking.count {
         0 => String::new(),
         _ => format!(", {} of host time in the calls", milliseconds(group.blocking.ms / steps)),

@@ -153,7 +153,7 @@ impl Roots {
     }
 
     /// A path that exists, if it is below a root after following links.
-    fn inside(&self, path: &Path) -> Option<Inside> {
+    pub(super) fn inside(&self, path: &Path) -> Option<Inside> {
         let real = path.canonicalize().ok()?;
         let root = self.roots.iter().find(|root| real.starts_with(&root.real))?;
         let relative = real.strip_prefix(&root.real).ok()?;

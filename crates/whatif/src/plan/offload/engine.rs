@@ -58,6 +58,11 @@ impl EngineSettings {
 
     /// `None` if the engine fails or computes with the wrong weights.
     pub fn simulate(self, engine: Engine, layers: EngineLayers) -> Option<EngineStep> {
+        self.simulate_within(engine, layers, layers.count)
+    }
+
+    /// `None` also with more than `most_on_gpu` layers in GPU memory, which needs no simulation.
+    fn simulate_within(self, engine: Engine, layers: EngineLayers, most_on_gpu: u32) -> Option<EngineStep> {
         let streams = self.streams(layers.count);
         let streamed = streams.iter().filter(|streams| **streams).count() as u32;
         let step = self.prefetch_step;
@@ -70,14 +75,20 @@ impl EngineSettings {
         if engine == Engine::Vllm && !streamed.is_multiple_of(step) {
             return None;
         }
-        let step_ms = layers.compute_ms.map(|compute_ms| {
-            let turn = |&streams: &bool| Turn { compute_ms, copy_ms: streams.then_some(layers.copy_ms) };
-            let turns: Vec<Turn> = streams.iter().map(turn).collect();
-            pass_ms(&turns, 0.0, step as usize)
-        });
         // SGLang allocates the next layer before it frees the one that has run.
         let slots = if engine == Engine::Sglang { step + 1 } else { step };
         let on_gpu = layers.count - streamed + slots;
+        if on_gpu > most_on_gpu {
+            return None;
+        }
+        let pass = |compute_ms: f64| {
+            let turn = |&streams: &bool| Turn { compute_ms, copy_ms: streams.then_some(layers.copy_ms) };
+            let turns: Vec<Turn> = streams.iter().map(turn).collect();
+            pass_ms(&turns, 0.0, step as usize)
+        };
+        let compute_ms = layers.compute_ms;
+        let step_ms =
+            if compute_ms.is_one() { Range::one(pass(compute_ms.low)) } else { compute_ms.map(pass) };
         Some(EngineStep { settings: self, streamed, on_gpu, step_ms })
     }
 }
@@ -90,9 +101,8 @@ pub fn engine_settings(engine: Engine, layers: EngineLayers, most_on_gpu: u32) -
             (1..=DEEPEST).map(move |prefetch_step| EngineSettings { group_size, num_in_group, prefetch_step })
         })
     });
-    let fits = |step: &EngineStep| step.on_gpu <= most_on_gpu;
-    let steps: Vec<EngineStep> =
-        settings.filter_map(|settings| settings.simulate(engine, layers)).filter(fits).collect();
+    let simulated = settings.filter_map(|settings| settings.simulate_within(engine, layers, most_on_gpu));
+    let steps: Vec<EngineStep> = simulated.collect();
     let total = |step: &EngineStep| step.step_ms.low + step.step_ms.high;
     let shortest = steps.iter().map(total).min_by(f64::total_cmp)?;
     let as_short = steps.into_iter().filter(|step| total(step) <= AS_SHORT * shortest);

@@ -108,6 +108,9 @@ impl PlacementInputs {
 
     /// The pass of a plan, for both ends of the compute time.
     fn step_ms(&self, model: &LayeredModel, gpu_bytes: u64, plan: &Stream) -> Result<Range, BadInput> {
+        if model.compute_ms.is_one() {
+            return Ok(plan.step_ms);
+        }
         let at = |compute: f64| {
             let model = LayeredModel { compute_ms: Range::one(compute), ..model.clone() };
             Stream::predict(&self.stream(&model, gpu_bytes)?, plan.resident.clone(), plan.slots)

@@ -1,12 +1,14 @@
 //! What is in a trace, and what is missing?
 
+use std::path::PathBuf;
+
 use busbound::Survey;
 use serde_json::{Value, json};
 
 use super::super::fields::Field;
 use super::runs::{ONE_OR_MORE, paths_field};
 use super::{Asked, Tool, ToolAnswer, json_of, members, text_of};
-use crate::commands::survey::{beside_traces, flight_recorder};
+use crate::commands::survey::{beside_traces, files_beside_traces, flight_recorder};
 use crate::failure::Failure;
 use crate::io::kind::FileKind;
 use crate::request::{read_compile_logs, read_nccl_logs};
@@ -81,7 +83,10 @@ fn not_a_trace(asked: &Asked<'_>) -> Result<Option<ToolAnswer>, String> {
         asked.arguments.texts("paths").iter().map(|path| asked.roots.path(path)).collect();
     // Patterns and directories stand for traces, and what is outside is refused there.
     let Ok(inside) = inside else { return Ok(None) };
-    let paths: Vec<_> = inside.into_iter().map(|inside| inside.real).collect();
+    let named: Vec<_> = inside.into_iter().map(|inside| inside.real).collect();
+    // A link in a directory may lead out of it.
+    let allowed = |path: &PathBuf| Some(asked.roots.inside(path)?.real);
+    let paths: Vec<_> = files_beside_traces(&named).iter().filter_map(allowed).collect();
     let answer = |text: String, result: Value| ToolAnswer { text, parts: vec![("result", result)] };
     match beside_traces(&paths).map_err(words)? {
         None => Ok(None),
