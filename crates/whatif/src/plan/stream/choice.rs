@@ -1,7 +1,7 @@
 //! Which residents and how many slots give the shortest pass within the memory?
 
 use super::ring::{Turn, pass_ms};
-use super::{Block, SLOTS, StreamInputs, compute_ms, gbps};
+use super::{Block, SLOTS, StreamInputs, Task, compute_ms};
 
 /// Models with more blocks are only spread evenly: trying each block takes a simulation for each pair of them.
 const TRIED_ONE_BY_ONE: usize = 64;
@@ -16,7 +16,7 @@ pub(super) struct Choice {
 
 impl Choice {
     /// The fastest choice within this memory; `None` if there is not enough for any.
-    pub(super) fn best(inputs: &StreamInputs, gpu_bytes: u64) -> Option<Self> {
+    pub(super) fn best(inputs: &Task<'_>, gpu_bytes: u64) -> Option<Self> {
         let all = Self { resident: vec![true; inputs.blocks.len()], slots: 0 };
         if all.used_bytes(inputs) <= gpu_bytes {
             return Some(all);
@@ -48,7 +48,7 @@ impl Choice {
     }
 
     /// The least memory with which compute hides the copies.
-    pub(super) fn hiding(inputs: &StreamInputs) -> Option<u64> {
+    pub(super) fn hiding(inputs: &Task<'_>) -> Option<u64> {
         let total: u64 = inputs.blocks.iter().map(|block| block.bytes).sum();
         let (mut short, mut enough) = (0, Self::least_bytes(inputs) + total);
         let hides = |bytes| {
@@ -79,31 +79,31 @@ impl Choice {
     }
 
     /// The time of all copies of a pass, one after another.
-    pub(super) fn copy_ms(&self, inputs: &StreamInputs) -> f64 {
-        let streamed = self.streamed(inputs);
-        if streamed.len() <= self.slots as usize {
+    pub(super) fn copy_ms(&self, inputs: &Task<'_>) -> f64 {
+        let streamed = inputs.copies().zip(&self.resident).filter(|(_, resident)| !**resident);
+        if streamed.clone().count() <= self.slots as usize {
             return 0.0;
         }
-        streamed.iter().map(|block| block.bytes as f64 / gbps(inputs, block.bytes) / 1e6).sum()
+        streamed.map(|((block, gbps), _)| block.bytes as f64 / gbps / 1e6).sum()
     }
 
     /// The expected pass.
-    pub(super) fn step_ms(&self, inputs: &StreamInputs) -> f64 {
+    pub(super) fn step_ms(&self, inputs: &Task<'_>) -> f64 {
         self.pass_ms(inputs, 1.0, 1.0).max(inputs.host_ms)
     }
 
     /// The pass on the device if compute takes `compute` times as long and copies have `rate` times their rate.
-    pub(super) fn pass_ms(&self, inputs: &StreamInputs, compute: f64, rate: f64) -> f64 {
-        let turn = |(block, resident): (&Block, &bool)| Turn {
+    pub(super) fn pass_ms(&self, inputs: &Task<'_>, compute: f64, rate: f64) -> f64 {
+        let turn = |((block, gbps), resident): ((&Block, f64), &bool)| Turn {
             compute_ms: block.compute_ms * compute,
-            copy_ms: (!*resident).then(|| block.bytes as f64 / (gbps(inputs, block.bytes) * rate) / 1e6),
+            copy_ms: (!*resident).then(|| block.bytes as f64 / (gbps * rate) / 1e6),
         };
-        let turns: Vec<Turn> = inputs.blocks.iter().zip(&self.resident).map(turn).collect();
+        let turns: Vec<Turn> = inputs.copies().zip(&self.resident).map(turn).collect();
         pass_ms(&turns, inputs.outside_ms * compute, self.slots as usize)
     }
 
     /// Choices with this many slots: residents spread evenly, and chosen one by one.
-    fn candidates(inputs: &StreamInputs, gpu_bytes: u64, slots: u32) -> Vec<Self> {
+    fn candidates(inputs: &Task<'_>, gpu_bytes: u64, slots: u32) -> Vec<Self> {
         let none = Self { resident: vec![false; inputs.blocks.len()], slots };
         if none.used_bytes(inputs) > gpu_bytes {
             return Vec::new();
@@ -138,9 +138,10 @@ impl Choice {
     }
 
     /// Adds the resident that shortens the pass most, again and again.
-    fn one_by_one(&self, inputs: &StreamInputs, gpu_bytes: u64) -> Self {
+    fn one_by_one(&self, inputs: &Task<'_>, gpu_bytes: u64) -> Self {
         let mut choice = self.clone();
         loop {
+            let step_ms = choice.step_ms(inputs);
             let mut best: Option<(f64, Self)> = None;
             for at in 0..inputs.blocks.len() {
                 if choice.resident[at] {
@@ -152,7 +153,7 @@ impl Choice {
                     continue;
                 }
                 // By time saved per byte: a large block saves more because it is large.
-                let saved = choice.step_ms(inputs) - more.step_ms(inputs);
+                let saved = step_ms - more.step_ms(inputs);
                 let worth = saved / inputs.blocks[at].bytes as f64;
                 if best.as_ref().is_none_or(|(most, _)| worth > *most) {
                     best = Some((worth, more));

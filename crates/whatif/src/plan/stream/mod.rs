@@ -8,6 +8,8 @@ mod placement;
 pub(in crate::plan) mod ring;
 mod together;
 
+use std::ops::Deref;
+
 use busbound_machine::{HostMemory, LinkFacts};
 use serde::Serialize;
 
@@ -100,6 +102,7 @@ impl Stream {
     /// If an input is invalid, or the memory is not enough for a ring of two slots.
     pub fn plan(inputs: &StreamInputs) -> Result<Self, BadInput> {
         check(inputs)?;
+        let inputs = &Task::of(inputs);
         let Some(choice) = Choice::best(inputs, inputs.gpu_bytes) else {
             let least = Choice::least_bytes(inputs);
             let valid =
@@ -116,10 +119,10 @@ impl Stream {
     pub fn predict(inputs: &StreamInputs, resident: Vec<bool>, slots: u32) -> Result<Self, BadInput> {
         check(inputs)?;
         ensure(resident.len() == inputs.blocks.len(), "resident", "one value per block", resident.len())?;
-        Ok(Self::of(inputs, Choice::given(inputs, resident, slots)))
+        Ok(Self::of(&Task::of(inputs), Choice::given(inputs, resident, slots)))
     }
 
-    fn of(inputs: &StreamInputs, choice: Choice) -> Self {
+    fn of(inputs: &Task<'_>, choice: Choice) -> Self {
         let copy_ms = choice.copy_ms(inputs);
         let compute_ms = compute_ms(inputs);
         let streamed = choice.streamed(inputs);
@@ -182,12 +185,36 @@ fn compute_ms(inputs: &StreamInputs) -> f64 {
     inputs.outside_ms + inputs.blocks.iter().map(|block| block.compute_ms).sum::<f64>()
 }
 
-/// The rate of a copy of this size: the shape of the link's curve through the measured rate of the largest block.
-fn gbps(inputs: &StreamInputs, bytes: u64) -> f64 {
-    let expected = |bytes| inputs.link.expected_gbps(bytes, HostMemory::Pinned);
-    let Some(measured) = inputs.measured_gbps else { return expected(bytes) };
-    let largest = inputs.blocks.iter().map(|block| block.bytes).max().unwrap_or(bytes);
-    measured * expected(bytes) / expected(largest)
+/// The inputs, with what all simulations of them need.
+struct Task<'i> {
+    inputs: &'i StreamInputs,
+    /// The rate of each block's copy: the shape of the link's curve through the measured rate of the largest block.
+    gbps: Vec<f64>,
+}
+
+impl<'i> Task<'i> {
+    fn of(inputs: &'i StreamInputs) -> Self {
+        let expected = |block: &Block| inputs.link.expected_gbps(block.bytes, HostMemory::Pinned);
+        let mut gbps: Vec<f64> = inputs.blocks.iter().map(expected).collect();
+        let largest = inputs.blocks.iter().max_by_key(|block| block.bytes).map(expected);
+        if let Some((measured, largest)) = inputs.measured_gbps.zip(largest) {
+            gbps.iter_mut().for_each(|gbps| *gbps = measured * *gbps / largest);
+        }
+        Self { inputs, gbps }
+    }
+
+    /// Each block with the rate of its copy.
+    fn copies(&self) -> impl Iterator<Item = (&Block, f64)> + Clone {
+        self.inputs.blocks.iter().zip(self.gbps.iter().copied())
+    }
+}
+
+impl Deref for Task<'_> {
+    type Target = StreamInputs;
+
+    fn deref(&self) -> &StreamInputs {
+        self.inputs
+    }
 }
 
 #[cfg(test)]

@@ -147,7 +147,8 @@ proptest! {
             let share = |part: f64| 1_435_000_000 + (room as f64 * part) as u64;
             let of = |one: &Component, part| {
                 let inputs = StreamInputs { gpu_bytes: share(part), ..one.inputs.clone() };
-                one.uses * Choice::best(&inputs, inputs.gpu_bytes).unwrap().step_ms(&inputs)
+                let task = Task::of(&inputs);
+                one.uses * Choice::best(&task, task.gpu_bytes).unwrap().step_ms(&task)
             };
             let other = of(&both[0], first) + of(&both[1], 1.0 - first);
             prop_assert!(together.total_ms <= other * 1.003, "{} {other}", together.total_ms);

@@ -4,7 +4,7 @@
 use serde::Serialize;
 
 use super::choice::Choice;
-use super::{Stream, StreamInputs, check};
+use super::{Stream, StreamInputs, Task, check};
 use crate::plan::{BadInput, ensure};
 
 /// One of the models.
@@ -82,9 +82,10 @@ fn bytes_with(inputs: &StreamInputs, room: u64, parts: usize) -> u64 {
 /// What a pass takes with 0, 1, 2, … parts of the room, until more gain nothing.
 fn times(component: &Component, room: u64) -> Vec<f64> {
     let mut times: Vec<f64> = Vec::new();
+    let inputs = &Task::of(&component.inputs);
     for parts in 0..=PARTS {
-        let choice = Choice::best(&component.inputs, bytes_with(&component.inputs, room, parts));
-        let step_ms = choice.as_ref().map_or(f64::INFINITY, |choice| choice.step_ms(&component.inputs));
+        let choice = Choice::best(inputs, bytes_with(inputs, room, parts));
+        let step_ms = choice.as_ref().map_or(f64::INFINITY, |choice| choice.step_ms(inputs));
         // More memory never makes it slower.
         times.push(times.last().map_or(step_ms, |before| step_ms.min(*before)));
         if choice.is_some_and(|choice| choice.resident.iter().all(|resident| *resident)) {
