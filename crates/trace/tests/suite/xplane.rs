@@ -10,7 +10,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use busbound_trace::{
-    Direction, EventKind, LossKind, MemoryKind, MemoryOwner, OpenError, Place, ReadOptions, Trace, discover,
+    Call, Direction, EventKind, LossKind, MemoryKind, MemoryOwner, OpenError, Place, ReadOptions, Trace, discover,
     open, read,
 };
 use flate2::Compression;
@@ -333,6 +333,26 @@ fn a_compressed_profile_is_read() {
 
 /// Where the real profiles are; they are not in the repository.
 #[expect(clippy::print_stderr, reason = "a skipped test should say so")]
+/// TensorFlow, and JAX on ROCm before 0.8, name launches after their kernels: such kernels seemed to have no launch call.
+#[test]
+fn a_launch_that_is_named_after_its_kernel_is_a_launch() {
+    let (mut gpu, mut host) = (Plane::new("/device:GPU:0"), Plane::new("/host:CPU"));
+    let correlated = |id: u64| [Fact::Number("correlation_id", id)];
+    let names = ["loop_transpose_fusion", "CopyDeviceToDevice"];
+    let stream: Vec<Message> =
+        (1..3).map(|id| gpu.event(names[id as usize - 1], 100 * id, 100 * id + 50, &correlated(id))).collect();
+    let calls = [("loop_transpose_fusion", 1), ("hipMemcpyDtoDAsync", 2)];
+    let calls = calls.map(|(name, id)| host.event(name, 100 * id - 20, 100 * id - 10, &correlated(id)));
+    gpu.line(7, "Stream #7(Kernel)", &stream);
+    host.line(1, "py_xla_execute", &calls);
+    let space = [gpu, host].iter().fold(Message::default(), |space, plane| space.message(1, &plane.written()));
+    let trace = opened(&space.0).unwrap();
+    let calls: Vec<_> = trace.events().filter(|event| event.kind().is_call()).map(|call| Call::of(call.name())).collect();
+    assert_eq!(calls, [Call::Launch, Call::Copy]);
+    let copies: Vec<_> = trace.events().filter_map(|event| event.transfer()).map(|copy| copy.direction).collect();
+    assert_eq!(copies, [Direction::DeviceToDevice]);
+}
+
 fn peer(name: &str) -> Option<PathBuf> {
     let next_to_checkout = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/peers");
     let peers =
