@@ -54,6 +54,11 @@ impl Counted {
         Self { all: self.all + other.all, alone: self.alone + other.alone }
     }
 
+    /// Without this many that lack the other half.
+    fn minus(self, alone: usize) -> Self {
+        Self { all: self.all.saturating_sub(alone), alone: self.alone.saturating_sub(alone) }
+    }
+
     fn exceeds(self, share: f64) -> bool {
         self.alone as f64 > share * self.all as f64
     }
@@ -159,13 +164,15 @@ impl Records {
             let later = track.events().filter(|event| event.start() > since);
             joined.add_thread(&mut queued, later, kinds, Timestamp::from_nanos(i64::MAX), captures);
         }
-        for (counted, queued) in
-            [(&mut self.launches, queued.launches), (&mut self.copies, queued.copies)]
-        {
-            if queued.exceeds(MOSTLY_QUEUED) {
-                counted.all -= queued.alone.min(counted.all);
-                counted.alone -= queued.alone.min(counted.alone);
-            }
+        let without = |counted: Counted, queued: Counted| match queued.exceeds(MOSTLY_QUEUED) {
+            true => counted.minus(queued.alone),
+            false => counted,
+        };
+        let launches = without(self.launches, queued.launches);
+        let copies = without(self.copies, queued.copies);
+        // Where others lack their work too, the profiler dropped records.
+        if !launches.exceeds(UNRECORDED_LAUNCHES) && !copies.exceeds(UNRECORDED_LAUNCHES) {
+            (self.launches, self.copies) = (launches, copies);
         }
     }
 

@@ -27,10 +27,11 @@ const FEW_STEPS: usize = 2;
 /// Two steps whose lengths differ by more than this factor do not say what a third one takes.
 const UNLIKE: f64 = 5.0;
 /// A few kernels and copies that take a smaller share of the recording say nothing about it.
-const LITTLE: f64 = 0.1;
+const LITTLE: f64 = 0.05;
 /// As many kernels and copies are still few: a loop has more, and a program that runs each of its kernels once has fewer.
 const FEW_EVENTS: usize = 10;
-/// Where the same work runs this often on average, libraries and memory were set up long before most of it.
+/// Where there is this much work, and the same runs this often on average, libraries and memory were set up long before most of it.
+const MUCH_WORK: usize = 100;
 const REPEATS: usize = 10;
 /// A part below this share of the initialization is not named.
 const WORTH_NAMING: f64 = 0.2;
@@ -196,7 +197,7 @@ fn repeats(facts: &Facts<'_>) -> bool {
         all += 1;
         distinct += usize::from(!std::mem::replace(&mut known[work.name_id().index()], true));
     }
-    all >= REPEATS * distinct
+    all >= MUCH_WORK.max(REPEATS * distinct)
 }
 
 /// A few kernels and copies take little of the recording, however much of the time between the first and the last of them.
