@@ -342,7 +342,8 @@ impl Joined<'_> {
     fn queued_since(&self, gpu: Interval) -> Option<Timestamp> {
         let (_, (_, last, call)) =
             self.streams.iter().max_by_key(|(track, (count, ..))| (*count, Reverse(**track)))?;
-        let calls = self.trace.threads().flat_map(|track| track.events().filter(|event| event.kind().is_call()));
+        let calls =
+            self.trace.threads().flat_map(|track| track.events().filter(|event| event.kind().is_call()));
         // A call that begins in the window may end after it.
         let end = calls.map(|call| call.start()).max().map_or(gpu.end, |start| start.max(gpu.end));
         let margin = Nanos::new(gpu.length().get() / BUSY_TO_THE_END);

@@ -7,7 +7,7 @@ use crate::graph::{
     Awaited, CallAction, CallId, CallNode, Graph, HostAction, HostTime, NodeId, Rule, WorkId, WorkKind,
 };
 use crate::host::HostUse;
-use crate::thresholds::{COPY_CALL, EVENT_PASSES, FULL_QUEUE, LAUNCH_CALL, BLOCKED_LAUNCH};
+use crate::thresholds::{BLOCKED_LAUNCH, COPY_CALL, EVENT_PASSES, FULL_QUEUE, LAUNCH_CALL};
 
 /// The state of the cut.
 struct Cut<'g> {

@@ -219,7 +219,10 @@ fn only_few(facts: &Facts<'_>) -> Option<String> {
     let (took, recorded) = (milliseconds(took), milliseconds(recorded));
     Some(match work.len() {
         1 => format!("one {} of {took} is the only GPU work in this recording of {recorded}", kinds(&work)),
-        _ => format!("{}, {took} in total, are the only GPU work in this recording of {recorded}", kinds(&work)),
+        _ => format!(
+            "{}, {took} in total, are the only GPU work in this recording of {recorded}",
+            kinds(&work)
+        ),
     })
 }
 

@@ -29,7 +29,8 @@ pub(super) static RULE: Rule = Rule {
                   an eighth of the link's rate, and the call returns only after the data is staged.",
         computed: "Evidence: copies of 64 KiB or more from pageable memory take at least 1% of the time. Saving: the trace \
                    replayed with `pin`. If that is not possible, a bound: their time beyond the link's pinned rate for \
-                   their sizes, limited to exposed time.",
+                   their sizes, limited to exposed time. None for buffers that are copied once: in a trace without steps, \
+                   all before its first kernel, or all after its last.",
         fix: "Pin the host buffers once and reuse them. `DataLoader(pin_memory=True)` does so for batches, \
               and `CPUOffloadPolicy(pin_memory=True)` for the weights that FSDP2 offloads.",
         code: pageable::PIN_CODES,

@@ -90,7 +90,10 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
             "link": facts.link.name,
             "link_source": facts.link.source,
         }),
-        saves: Saving { low: 0.0, high: (total - expected).min(exposed).min(beyond_busiest_ms(facts, &pinned)) / steps },
+        saves: Saving {
+            low: 0.0,
+            high: (total - expected).min(exposed).min(beyond_busiest_ms(facts, &pinned)) / steps,
+        },
         fix: Fix::new(
             "Check, in this order: link width and speed under load (nvidia-smi --query-gpu=pcie.link.gen.current,pcie.link.width.current --format=csv -l 1), the NUMA node of the process \
              (numactl), other traffic on the same PCIe bridge.",

@@ -10,8 +10,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use busbound_trace::{
-    Call, Direction, EventKind, LossKind, MemoryKind, MemoryOwner, OpenError, Place, ReadOptions, Trace, discover,
-    open, read,
+    Call, Direction, EventKind, LossKind, MemoryKind, MemoryOwner, OpenError, Place, ReadOptions, Trace,
+    discover, open, read,
 };
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -339,17 +339,21 @@ fn a_launch_that_is_named_after_its_kernel_is_a_launch() {
     let (mut gpu, mut host) = (Plane::new("/device:GPU:0"), Plane::new("/host:CPU"));
     let correlated = |id: u64| [Fact::Number("correlation_id", id)];
     let names = ["loop_transpose_fusion", "CopyDeviceToDevice"];
-    let stream: Vec<Message> =
-        (1..3).map(|id| gpu.event(names[id as usize - 1], 100 * id, 100 * id + 50, &correlated(id))).collect();
+    let stream: Vec<Message> = (1..3)
+        .map(|id| gpu.event(names[id as usize - 1], 100 * id, 100 * id + 50, &correlated(id)))
+        .collect();
     let calls = [("loop_transpose_fusion", 1), ("hipMemcpyDtoDAsync", 2)];
     let calls = calls.map(|(name, id)| host.event(name, 100 * id - 20, 100 * id - 10, &correlated(id)));
     gpu.line(7, "Stream #7(Kernel)", &stream);
     host.line(1, "py_xla_execute", &calls);
-    let space = [gpu, host].iter().fold(Message::default(), |space, plane| space.message(1, &plane.written()));
+    let space =
+        [gpu, host].iter().fold(Message::default(), |space, plane| space.message(1, &plane.written()));
     let trace = opened(&space.0).unwrap();
-    let calls: Vec<_> = trace.events().filter(|event| event.kind().is_call()).map(|call| Call::of(call.name())).collect();
+    let calls: Vec<_> =
+        trace.events().filter(|event| event.kind().is_call()).map(|call| Call::of(call.name())).collect();
     assert_eq!(calls, [Call::Launch, Call::Copy]);
-    let copies: Vec<_> = trace.events().filter_map(|event| event.transfer()).map(|copy| copy.direction).collect();
+    let copies: Vec<_> =
+        trace.events().filter_map(|event| event.transfer()).map(|copy| copy.direction).collect();
     assert_eq!(copies, [Direction::DeviceToDevice]);
 }
 

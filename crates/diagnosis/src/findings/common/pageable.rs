@@ -4,8 +4,8 @@ use busbound_trace::{Direction, EventKind, Interval, MemoryKind};
 use serde_json::{Value, json};
 
 use super::draft::Fix;
-use super::program::Program;
 use super::frameworks::{ACCELERATE_PIN_CODE, DIFFUSERS_CODE, FSDP_PIN_CODE, Framework, Hooks};
+use super::program::Program;
 use crate::activity::copies::{Copy, expected_ns};
 use busbound_cause::idle::GapCause;
 

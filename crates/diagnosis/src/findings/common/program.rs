@@ -13,7 +13,8 @@ pub(in crate::findings) enum Program {
 
 impl Program {
     pub(in crate::findings) fn of(facts: &Facts<'_>) -> Self {
-        let is_torch = |name: &str| name.starts_with("aten::") || name.contains("at::native") || name.contains("torch");
+        let is_torch =
+            |name: &str| name.starts_with("aten::") || name.contains("at::native") || name.contains("torch");
         match facts.trace.origin().format.id {
             "xplane" => Self::Xla,
             "kineto-json" | "stage-log" => Self::PyTorch,
