@@ -4,6 +4,7 @@
 //! ids. Each of these leaves signs: calls without work, work without calls, work that begins before its call.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 use busbound_trace::hash::HashMap;
 use busbound_trace::{
@@ -130,7 +131,7 @@ impl Records {
             in_graph: Vec::new(),
             pairs: Pairs::until(device_syncs(trace, &kinds)),
             tails: [Counted::default(); 2],
-            streams: HashMap::default(),
+            streams: BTreeMap::new(),
         };
         let captures = captures(trace, &kinds);
         for track in trace.threads() {
@@ -334,7 +335,7 @@ struct Joined<'a> {
     /// Launches and copy calls after the last recorded work.
     tails: [Counted; 2],
     /// Per stream: how much work has its call, and its last work with the start of its call.
-    streams: HashMap<TrackId, (usize, Interval, Timestamp)>,
+    streams: BTreeMap<TrackId, (usize, Interval, Timestamp)>,
 }
 
 impl Joined<'_> {

@@ -331,8 +331,6 @@ fn a_compressed_profile_is_read() {
     assert!(trace.stats().compressed && trace.stats().is_complete());
 }
 
-/// Where the real profiles are; they are not in the repository.
-#[expect(clippy::print_stderr, reason = "a skipped test should say so")]
 /// TensorFlow, and JAX on ROCm before 0.8, name launches after their kernels: such kernels seemed to have no launch call.
 #[test]
 fn a_launch_that_is_named_after_its_kernel_is_a_launch() {
@@ -357,6 +355,8 @@ fn a_launch_that_is_named_after_its_kernel_is_a_launch() {
     assert_eq!(copies, [Direction::DeviceToDevice]);
 }
 
+/// Where the real profiles are; they are not in the repository.
+#[expect(clippy::print_stderr, reason = "a skipped test should say so")]
 fn peer(name: &str) -> Option<PathBuf> {
     let next_to_checkout = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/peers");
     let peers =

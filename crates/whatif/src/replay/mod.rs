@@ -154,7 +154,7 @@ impl Replay {
         let unchanged = self.unchanged.step().max(1.0);
         let left = (step_ns / unchanged).min(1.0);
         let alike = self.beyond.min(MORE_OF_THE_SAME);
-        self.scale * (step_ns * (1.0 + alike * left) + unchanged * (self.beyond - alike))
+        step_ns * self.scale * (1.0 + alike * left) + unchanged * self.scale * (self.beyond - alike)
     }
 
     /// Milliseconds of the mean step, replayed without changes and without the profiler where that is known.
