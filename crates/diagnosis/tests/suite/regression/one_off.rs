@@ -1,4 +1,4 @@
-//! Is a run that does each thing once told apart from a loop? Found in traces that other people published.
+//! Is a run that does each thing once distinguished from a loop? Found in traces that other people published.
 
 use busbound_diagnosis::{Bound, Diagnosis, Finding, FindingId, Options, Source, diagnose, survey, what_if};
 use busbound_machine::Machine;
@@ -269,9 +269,9 @@ fn cuda_program(kernel: &str) -> Trace {
     trace.finish()
 }
 
-/// A program in Fortran was told to call `buf.pin_memory()`.
+/// A program in Fortran had the advice to call `buf.pin_memory()`.
 #[test]
-fn a_program_without_pytorch_is_told_the_calls_of_cuda() {
+fn advice_for_a_program_without_pytorch_names_the_calls_of_cuda() {
     let fix = |kernel: &str| {
         let run = diagnose(
             &cuda_program(kernel),
