@@ -3,6 +3,9 @@
 //! A profiler whose buffers overflow drops records: the GPU then looks idle while it works. A converter may mix clocks, units or
 //! ids. Each of these leaves signs: calls without work, work without calls, work that begins before its call.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
 use busbound_trace::hash::HashMap;
 use busbound_trace::{
     Call, Event, EventId, EventKind, Interval, IntervalSet, Nanos, Place, Timestamp, Trace, TrackId,
@@ -13,8 +16,8 @@ use crate::graph_launches::launches_graph;
 use crate::host::is_issuing;
 use crate::search::first_after_near;
 use crate::thresholds::{
-    CLOCKS_APART, CONFLICTING_RECORDS, LONGEST_QUEUE, OVERLAPPING_WORK, QUEUED_AT_THE_END, UNRECORDED_CALLS,
-    UNRECORDED_LAUNCHES,
+    BUSY_TO_THE_END, CLOCKS_APART, CONFLICTING_RECORDS, LONGEST_QUEUE, MOSTLY_QUEUED, OVERLAPPING_WORK,
+    QUEUED_AT_THE_END, UNRECORDED_CALLS, UNRECORDED_LAUNCHES,
 };
 
 /// How the recorded calls and the recorded GPU work fit together.
@@ -52,6 +55,11 @@ impl Counted {
         Self { all: self.all + other.all, alone: self.alone + other.alone }
     }
 
+    /// Without this many that lack the other half.
+    fn minus(self, alone: usize) -> Self {
+        Self { all: self.all.saturating_sub(alone), alone: self.alone.saturating_sub(alone) }
+    }
+
     fn exceeds(self, share: f64) -> bool {
         self.alone as f64 > share * self.all as f64
     }
@@ -64,7 +72,8 @@ pub struct Clocks {
     pub impossible: usize,
     /// By how much at most.
     pub by: Nanos,
-    /// Shortest time from a call to its work.
+    /// Shortest time from a call to its work: from its end, unless the work begins before that. The first launch of a process may take
+    /// seconds, and its kernel begins after them.
     pub least_latency: Option<Nanos>,
     /// From the first to the last recorded work.
     pub gpu_span: Nanos,
@@ -122,6 +131,7 @@ impl Records {
             in_graph: Vec::new(),
             pairs: Pairs::until(device_syncs(trace, &kinds)),
             tails: [Counted::default(); 2],
+            streams: BTreeMap::new(),
         };
         let captures = captures(trace, &kinds);
         for track in trace.threads() {
@@ -134,7 +144,37 @@ impl Records {
         records.add_work(&joined);
         records.clocks = joined.pairs.clocks(records.clocks.gpu_span);
         records.overlapping = overlapping(trace, &joined.in_graph);
+        if records.kernels_are_missing() || records.copies_are_missing() {
+            records.forgive_queue(&mut joined, &kinds, span, &captures);
+        }
         records
+    }
+
+    /// A window that was cut out of a recording ends while work is queued: its calls are in the window, and the work is not. In a
+    /// stream, all of that comes after the last recorded work.
+    fn forgive_queue(
+        &mut self,
+        joined: &mut Joined<'_>,
+        kinds: &[(Call, bool)],
+        span: Interval,
+        captures: &IntervalSet,
+    ) {
+        let Some(since) = joined.queued_since(span) else { return };
+        let mut queued = Self::default();
+        for track in joined.trace.threads() {
+            let later = track.events().filter(|event| event.start() > since);
+            joined.add_thread(&mut queued, later, kinds, Timestamp::from_nanos(i64::MAX), captures);
+        }
+        let without = |counted: Counted, queued: Counted| match queued.exceeds(MOSTLY_QUEUED) {
+            true => counted.minus(queued.alone),
+            false => counted,
+        };
+        let launches = without(self.launches, queued.launches);
+        let copies = without(self.copies, queued.copies);
+        // Where others lack their work too, the profiler dropped records.
+        if !launches.exceeds(UNRECORDED_LAUNCHES) && !copies.exceeds(UNRECORDED_LAUNCHES) {
+            (self.launches, self.copies) = (launches, copies);
+        }
     }
 
     /// Calls after the last recorded work. Some are still queued when a recording stops.
@@ -242,19 +282,20 @@ impl Pairs {
         Self { ended: vec![None; syncs.len()], syncs, ..Self::default() }
     }
 
-    /// Adds the start of a call, and its work.
-    fn add(&mut self, call: Timestamp, work: Interval) {
+    /// Adds a call and its work.
+    fn add(&mut self, call: Interval, work: Interval) {
         let clocks = &mut self.clocks;
-        let latency = work.start - call;
+        let latency = work.start - call.start.max(work.start.min(call.end));
         clocks.least_latency = Some(clocks.least_latency.map_or(latency, |least| least.min(latency)));
-        if call - work.start > TOLERATED {
+        let early = call.start - work.start;
+        if early > TOLERATED {
             clocks.impossible += 1;
-            clocks.by = clocks.by.max(call - work.start);
+            clocks.by = clocks.by.max(early);
         }
-        let pair = (call, work.start);
+        let pair = (call.start, work.start);
         self.first = Some(self.first.map_or(pair, |first| first.min(pair)));
         self.last = self.last.max(Some(pair));
-        let next = self.syncs.partition_point(|sync| sync.start <= call);
+        let next = self.syncs.partition_point(|sync| sync.start <= call.start);
         if let Some(ended) = self.ended.get_mut(next) {
             *ended = (*ended).max(Some(work.end));
         }
@@ -293,9 +334,23 @@ struct Joined<'a> {
     pairs: Pairs,
     /// Launches and copy calls after the last recorded work.
     tails: [Counted; 2],
+    /// Per stream: how much work has its call, and its last work with the start of its call.
+    streams: BTreeMap<TrackId, (usize, Interval, Timestamp)>,
 }
 
 impl Joined<'_> {
+    /// The call of the last work of the stream with most work, if that stream is busy until the recording ends.
+    fn queued_since(&self, gpu: Interval) -> Option<Timestamp> {
+        let (_, (_, last, call)) =
+            self.streams.iter().max_by_key(|(track, (count, ..))| (*count, Reverse(**track)))?;
+        let calls =
+            self.trace.threads().flat_map(|track| track.events().filter(|event| event.kind().is_call()));
+        // A call that begins in the window may end after it.
+        let end = calls.map(|call| call.start()).max().map_or(gpu.end, |start| start.max(gpu.end));
+        let margin = Nanos::new(gpu.length().get() / BUSY_TO_THE_END);
+        (last.end + margin >= end).then_some(*call)
+    }
+
     /// Counts the calls of one thread, in time order. A runtime call and the driver call inside it are one.
     fn add_thread<'t>(
         &mut self,
@@ -330,7 +385,7 @@ impl Joined<'_> {
             if is_graph {
                 self.in_graph.push(id);
             }
-            let has_work = self.join(id, call.start());
+            let has_work = self.join(id, call.interval());
             match open.as_mut().filter(|outer| call.start() < outer.interval.end) {
                 Some(outer) => outer.has_work |= has_work,
                 None => {
@@ -343,8 +398,8 @@ impl Joined<'_> {
         self.tails = tails;
     }
 
-    /// Whether there is work with this id; remembers when its call began.
-    fn join(&mut self, id: u64, call: Timestamp) -> bool {
+    /// Whether there is work with this id; remembers when its call was.
+    fn join(&mut self, id: u64, call: Interval) -> bool {
         let id_of = |work: &Work| self.trace.event(work.event).correlation();
         let before = |place: usize| id_of(&self.work[place]) < Some(id);
         self.near = first_after_near(&(0..self.work.len()), self.near, before);
@@ -355,6 +410,11 @@ impl Joined<'_> {
                 break;
             }
             work.calls = work.calls.saturating_add(1);
+            let stream = self.streams.entry(event.track_id()).or_insert((0, event.interval(), call.start));
+            stream.0 += 1;
+            if event.start() >= stream.1.start {
+                (stream.1, stream.2) = (event.interval(), call.start);
+            }
             found = Some(found.map_or(event.interval(), |known| known.hull(event.interval())));
             // With one id for everything, each call would visit all work.
             if work.calls > 2 {

@@ -87,6 +87,13 @@ pub const WAIT_FOLLOWS_COPY: Time = 50_000;
 /// If other work occupies the device for this share of a wait, it caused the wait. Chosen.
 pub const CONTENDED_SHARE: f64 = 0.8;
 
+/// A launch call with this much unfinished work before it on its stream, and this long, waits for room in the launch queue. Measured
+/// in somebody else's trace: launches block at 735 to 862 unfinished kernels, and return when some of them have run.
+pub const FULL_QUEUE: usize = 500;
+pub const BLOCKED_LAUNCH: Time = 20_000;
+/// What such a call takes by itself. Chosen, from the usual ones.
+pub const LAUNCH_CALL: Time = 10_000;
+
 /// Above this share of CUDA graph launches without recorded work, the trace does not record graph work. Below it, these are the
 /// last launches of a recording. Chosen.
 pub const UNSEEN_GRAPHS: f64 = 0.10;
@@ -101,6 +108,13 @@ pub const UNRECORDED_CALLS: f64 = 0.10;
 
 /// Up to this share of the launches may still be queued when a recording stops. Of the same traces none has any. Chosen.
 pub const QUEUED_AT_THE_END: f64 = 0.10;
+
+/// A stream whose last work ends this near to the end of a recording, as a part of all recorded GPU time, still had work then. Chosen.
+pub const BUSY_TO_THE_END: i64 = 100;
+
+/// Of the calls after that of the last recorded work, those whose work ran after the recording are more than this share: in a
+/// stream all of them, in other streams none. Chosen.
+pub const MOSTLY_QUEUED: f64 = 0.5;
 
 /// Above this share, records that contradict each other are no accident. No trace that we have has any. Chosen.
 pub const CONFLICTING_RECORDS: f64 = 0.01;

@@ -13,6 +13,14 @@ words! {
 }
 
 impl Unit {
+    /// `a step`, `an iteration`.
+    pub fn article(self) -> &'static str {
+        match self {
+            Self::Iteration => "an",
+            Self::Step | Self::Trace => "a",
+        }
+    }
+
     /// After a figure: `/step`; nothing if figures are for the whole trace.
     pub fn per(self) -> &'static str {
         match self {

@@ -7,7 +7,7 @@ use crate::graph::{
     Awaited, CallAction, CallId, CallNode, Graph, HostAction, HostTime, NodeId, Rule, WorkId, WorkKind,
 };
 use crate::host::HostUse;
-use crate::thresholds::{COPY_CALL, EVENT_PASSES};
+use crate::thresholds::{BLOCKED_LAUNCH, COPY_CALL, EVENT_PASSES, FULL_QUEUE, LAUNCH_CALL};
 
 /// The state of the cut.
 struct Cut<'g> {
@@ -164,8 +164,23 @@ impl Cut<'_> {
         let node = &self.graph.calls[call];
         match self.graph.released_by(call).map(|wait| self.graph.work[wait.on()].end) {
             Some(released) => (end - released.max(node.start)).max(0),
+            None if self.waits_for_room(call) => LAUNCH_CALL.min(node.end - self.graph.begun(call)),
             None => node.end - self.graph.begun(call),
         }
+    }
+
+    /// Whether a long launch waits until the device has run some of the work that is queued on its stream.
+    fn waits_for_room(&self, call: CallId) -> bool {
+        let node = &self.graph.calls[call];
+        if node.end - node.start < BLOCKED_LAUNCH {
+            return false;
+        }
+        let HostAction::Issue(issued) = self.graph.action(call) else { return false };
+        let Some(&first) = issued.iter().next() else { return false };
+        let streams = &self.graph.streams;
+        let stream = &streams[streams.partition_point(|stream| stream.work.end <= first)];
+        let before = &self.graph.work[stream.work.start..first];
+        before.len() - before.partition_point(|work| work.end <= node.start) >= FULL_QUEUE
     }
 
     /// Adds the waits of threads for other threads.

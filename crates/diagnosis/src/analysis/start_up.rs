@@ -9,7 +9,7 @@ use busbound_trace::{Call, Event, EventKind, Interval, IntervalSet, Nanos, Track
 use crate::activity::gaps::{CallTimes, call_times};
 use crate::analysis::facts::Facts;
 use crate::limits::id::LimitationId;
-use crate::quantity::milliseconds;
+use crate::quantity::{milliseconds, plural};
 use crate::unit::Unit;
 use crate::verdict::Withheld;
 
@@ -26,8 +26,13 @@ const LOADS_MS: f64 = 1.0;
 const FEW_STEPS: usize = 2;
 /// Two steps whose lengths differ by more than this factor do not say what a third one takes.
 const UNLIKE: f64 = 5.0;
-/// A single kernel of a smaller share of the recording says nothing about it.
-const LITTLE: f64 = 0.1;
+/// A few kernels and copies that take a smaller share of the recording say nothing about it.
+const LITTLE: f64 = 0.05;
+/// As many kernels and copies are still few: a loop has more, and a program that runs each of its kernels once has fewer.
+const FEW_EVENTS: usize = 10;
+/// Where there is this much work, and the same runs this often on average, libraries and memory were set up long before most of it.
+const MUCH_WORK: usize = 100;
+const REPEATS: usize = 10;
 /// A part below this share of the initialization is not named.
 const WORTH_NAMING: f64 = 0.2;
 
@@ -36,7 +41,7 @@ pub(crate) fn reason(facts: &Facts<'_>) -> Option<Withheld> {
     let why = initialization(facts)
         .or_else(|| context_before(facts))
         .or_else(|| two_unlike_steps(facts))
-        .or_else(|| only_one(facts))?;
+        .or_else(|| only_few(facts))?;
     Some(Withheld { id: LimitationId::StartUp, why, remedy: "record several steps after a warm-up" })
 }
 
@@ -165,7 +170,7 @@ fn union<'t>(all: impl Iterator<Item = &'t CallTimes>) -> CallTimes {
 /// The context was created just before the first work, took longer than all of that, and the device mostly waits for the host:
 /// libraries and memory are set up then.
 fn context_before(facts: &Facts<'_>) -> Option<String> {
-    if facts.unit() != Unit::Trace {
+    if facts.unit() != Unit::Trace || repeats(facts) {
         return None;
     }
     let hulls = facts.timelines.iter().filter_map(|line| line.busy.hull());
@@ -184,24 +189,59 @@ fn context_before(facts: &Facts<'_>) -> Option<String> {
     })
 }
 
-/// One kernel takes all of the time between the first and the last work, however long the rest of the recording is.
-fn only_one(facts: &Facts<'_>) -> Option<String> {
+/// Whether the same kernels and copies run again and again.
+fn repeats(facts: &Facts<'_>) -> bool {
+    let mut known = vec![false; facts.trace.names().len()];
+    let (mut all, mut distinct) = (0, 0);
+    for work in facts.trace.events().filter(|event| event.kind().is_gpu_work()) {
+        all += 1;
+        distinct += usize::from(!std::mem::replace(&mut known[work.name_id().index()], true));
+    }
+    all >= MUCH_WORK.max(REPEATS * distinct)
+}
+
+/// A few kernels and copies take little of the recording, however much of the time between the first and the last of them.
+fn only_few(facts: &Facts<'_>) -> Option<String> {
     if facts.unit() != Unit::Trace {
         return None;
     }
-    let mut work = facts.trace.events().filter(|event| event.kind().is_gpu_work());
-    let (only, None) = (work.next()?, work.next()) else { return None };
+    let work: Vec<Event<'_>> =
+        facts.trace.events().filter(|event| event.kind().is_gpu_work()).take(FEW_EVENTS + 1).collect();
+    if work.is_empty() || work.len() > FEW_EVENTS {
+        return None;
+    }
     let recorded = facts.trace.events().map(|event| event.interval()).reduce(Interval::hull)?.length();
-    let what = match only.kind() {
-        EventKind::Kernel => "kernel",
-        EventKind::Copy => "copy",
-        _ => "memset",
-    };
-    let (took, recorded) = (only.duration().as_millis(), recorded.as_millis());
-    (took < LITTLE * recorded).then(|| {
-        let (took, recorded) = (milliseconds(took), milliseconds(recorded));
-        format!("one {what} of {took} is the only GPU work in this recording of {recorded}")
+    let took = IntervalSet::from_unsorted(work.iter().map(|event| event.interval())).length();
+    let (took, recorded) = (took.as_millis(), recorded.as_millis());
+    if took >= LITTLE * recorded {
+        return None;
+    }
+    let (took, recorded) = (milliseconds(took), milliseconds(recorded));
+    Some(match work.len() {
+        1 => format!("one {} of {took} is the only GPU work in this recording of {recorded}", kinds(&work)),
+        _ => format!(
+            "{}, {took} in total, are the only GPU work in this recording of {recorded}",
+            kinds(&work)
+        ),
     })
+}
+
+/// `kernel`, or `2 kernels and 3 copies`.
+fn kinds(work: &[Event<'_>]) -> String {
+    let of = |one: &str, several: &str, is: fn(EventKind) -> bool| {
+        let count = work.iter().filter(|event| is(event.kind())).count() as u64;
+        (count > 0).then(|| if work.len() == 1 { one.to_owned() } else { plural(count, one, several) })
+    };
+    let parts = [
+        of("kernel", "kernels", |kind| kind == EventKind::Kernel),
+        of("copy", "copies", |kind| kind == EventKind::Copy),
+        of("memset", "memsets", |kind| !matches!(kind, EventKind::Kernel | EventKind::Copy)),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    match parts.split_last() {
+        Some((last, before @ [_, ..])) => format!("{} and {last}", before.join(", ")),
+        _ => parts.concat(),
+    }
 }
 
 fn two_unlike_steps(facts: &Facts<'_>) -> Option<String> {

@@ -16,6 +16,7 @@ use crate::analysis::cpu_optimizer::CpuOptimizer;
 use crate::analysis::facts::Facts;
 use crate::analysis::replay;
 use crate::analysis::returned::Returned;
+use crate::analysis::start_up;
 use crate::analysis::unprofiled::is_worth_saying;
 use crate::answers::diagnosis::{AnalysisScope, Diagnosis, diagnose_and};
 use crate::answers::survey::withheld::why_incomplete;
@@ -145,6 +146,10 @@ fn from_steady(
     wanted: &[Vec<Change>],
 ) -> Result<WhatIf, NoReplay> {
     of_steady(trace, machine, options, |facts, left_out| {
+        // What a program does at its start says nothing about its steps.
+        if let Some(withheld) = start_up::reason(facts).filter(|_| !facts.timelines.is_empty()) {
+            return Err(NoReplay::incomplete(&withheld.why));
+        }
         let has_blocks = || attribution(facts, &options.blocks).is_some();
         let misfits = misfits(facts, options, left_out, has_blocks);
         Ok(WhatIf { misfits, ..of_replay(facts, replayed(facts)?, path, wanted) })

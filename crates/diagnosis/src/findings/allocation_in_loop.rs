@@ -4,6 +4,7 @@ use busbound_cause::Resource;
 use serde_json::json;
 
 use super::common::host_idle::number_and_ms;
+use super::common::program::Program;
 use super::common::{Candidate, Document, Draft, Effort, Fix, Rule};
 use crate::analysis::facts::Facts;
 use crate::findings::FindingId;
@@ -37,6 +38,22 @@ pub(super) static RULE: Rule = Rule {
     },
 };
 
+fn fix(facts: &Facts<'_>) -> Fix {
+    let (again, doing) = match facts.unit() {
+        Unit::Trace => ("", "allocating once"),
+        Unit::Step | Unit::Iteration => ("Do not call empty_cache() in the loop. ", RULE.doing),
+    };
+    if Program::of(facts) == Program::Cuda {
+        let text = "Allocate for the largest size at the start and reuse the memory, or take it from a pool (cudaMallocAsync).";
+        return Fix::new(text).doing(doing);
+    }
+    Fix::new(format!(
+        "Keep shapes constant, or allocate for the largest shape at the start. {again}Pin host buffers once. Try PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True.",
+    ))
+    .doing(doing)
+    .setting(Target::Environment, "PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")
+}
+
 fn check(facts: &Facts<'_>) -> Option<Draft> {
     let idle = facts.allocating_idle_ms;
     if idle < 0.05 * facts.time.analyzed_ms {
@@ -69,10 +86,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
             "longest_ms": longest.duration().as_millis(),
         }),
         saves: Saving { low: 0.5 * idle / steps, high: idle / steps },
-        fix: Fix::new(
-            "Keep shapes constant, or allocate for the largest shape at the start. Do not call empty_cache() in the loop. Pin host buffers once. Try PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True.",
-        )
-        .setting(Target::Environment, "PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True"),
+        fix: fix(facts),
         at: calls().map(|call| call.interval()).collect(),
     })
 }

@@ -5,6 +5,7 @@ use busbound_whatif::replay::CudaGraph;
 use serde_json::json;
 
 use super::common::copies::gaps_of;
+use super::common::program::Program;
 use super::common::{Candidate, Document, Draft, Effort, Fix, Rule};
 use busbound_cause::idle::GapCause;
 
@@ -14,6 +15,7 @@ use crate::analysis::host_work::HostWork;
 use crate::quantity::{milliseconds, plural};
 use crate::saving::Saving;
 use crate::settings::Target;
+use crate::unit::Unit;
 
 pub(super) static RULE: Rule = Rule {
     title: "Launch overhead",
@@ -81,13 +83,27 @@ fn between_launches_ms(facts: &Facts<'_>) -> f64 {
 
 /// A fused optimizer helps only where there is an optimizer.
 fn fix(facts: &Facts<'_>) -> Fix {
+    let what = if facts.unit() == Unit::Trace { "work that repeats" } else { "the step" };
+    match Program::of(facts) {
+        Program::PyTorch => {}
+        Program::Xla => {
+            return Fix::new(
+                "Put more of the step into one jax.jit, so that fewer programs are launched, and let XLA launch them as CUDA graphs (XLA_FLAGS=--xla_gpu_enable_command_buffer). Or launch longer kernels: larger batches.",
+            );
+        }
+        Program::Cuda => {
+            return Fix::new(format!(
+                "Capture {what} as a CUDA graph (cudaStreamBeginCapture) and replay it with cudaGraphLaunch. Or launch fewer, longer kernels."
+            ));
+        }
+    }
     let optimizes = facts.host.annotations().iter().any(|event| event.name().starts_with("Optimizer."));
     let (fused, code) = match optimizes {
         true => ("a fused optimizer (fused=True), ", TRAINING_CODE),
         false => ("", CODE),
     };
     let text = format!(
-        "Replay the step as a CUDA graph: torch.compile(mode=\"reduce-overhead\") or torch.cuda.graph. Or launch fewer, longer kernels: {fused}larger batches."
+        "Replay {what} as a CUDA graph: torch.compile(mode=\"reduce-overhead\") or torch.cuda.graph. Or launch fewer, longer kernels: {fused}larger batches."
     );
     Fix::new(text).code(code)
 }

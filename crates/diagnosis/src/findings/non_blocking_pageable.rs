@@ -6,7 +6,7 @@ use busbound_whatif::replay::{Pin, Stage};
 
 use super::common::copies::times_of;
 use super::common::pageable::{self, Buffers, Staged, is_asynchronous_in_name_only, pageable};
-use super::common::{Candidate, Document, Draft, Effort, Fix, Rule};
+use super::common::{Candidate, Document, Draft, Effort, Rule};
 use crate::analysis::facts::Facts;
 use crate::settings::offload::pinned;
 
@@ -49,9 +49,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
         saves: staged.saving(bound)?,
         seen: staged.seen("from"),
         evidence: staged.evidence(),
-        fix: Fix::new(format!("{} The copy stream and its events then work as intended.", buffers.pin()))
-            .code(buffers.code())
-            .settings(pinned()),
+        fix: buffers.fix(" The copy stream and its events then work as intended.").settings(pinned()),
         at: times_of(&copies),
     })
 }

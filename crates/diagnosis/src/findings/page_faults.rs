@@ -8,13 +8,15 @@ use serde_json::json;
 
 use super::common::copies::{bytes_moved, times_of};
 use super::common::host_idle::host_gaps;
-use super::common::pageable::pageable;
+use super::common::pageable::{copied_once, is_once, pageable};
+use super::common::program::Program;
 use super::common::{Candidate, Document, Draft, Effort, Fix, Rule};
 use crate::activity::copies::{Copy, expected_ns};
 use crate::activity::gaps::{call_times, idle_inside_ms};
 use crate::analysis::facts::Facts;
 use crate::quantity::{bytes, milliseconds, plural};
 use crate::saving::Saving;
+use crate::unit::Unit;
 
 pub(super) static RULE: Rule = Rule {
     title: "Page faults in fresh host memory",
@@ -57,7 +59,7 @@ const FASTEST_FILL_GBPS: f64 = 100.0;
 /// Share of a fill of fresh memory that is page faults: filling 34 MB took 2.3 ms, and 1.0 ms into a reused buffer.
 const FAULTS_IN_FILL: f64 = 0.5;
 
-const FIX: &str = "Allocate one host buffer with torch.empty(…, pin_memory=True), and reuse it in each step.";
+const FIX: &str = "Allocate one host buffer with torch.empty(…, pin_memory=True), and reuse it.";
 
 fn check(facts: &Facts<'_>) -> Option<Draft> {
     to_fresh_memory(facts).or_else(|| from_fresh_memory(facts))
@@ -84,11 +86,13 @@ fn to_fresh_memory(facts: &Facts<'_>) -> Option<Draft> {
     }
     let gbps = moved as f64 / copies.iter().map(|copy| nanos_with_host(copy)).sum::<f64>();
     let high = facts.breakdown.averaged(beyond)?;
+    let is_once = is_once(facts, &copies);
+    let new = if unit == Unit::Trace { "new".to_owned() } else { format!("new in each {unit}") };
     Some(Draft {
         title: None,
-        saves: Saving { low: 0.5 * high, high },
+        saves: if is_once { Saving::NONE } else { Saving { low: 0.5 * high, high } },
         seen: format!(
-            "{} of {} per {unit} to pageable memory at {gbps:.1} GB/s, including the host's part of the copy. Reused pageable memory is faster: this memory is new in each {unit}, and every page is mapped at its first use.",
+            "{} of {} per {unit} to pageable memory at {gbps:.1} GB/s, including the host's part of the copy. Reused pageable memory is faster: this memory is {new}, and every page is mapped at its first use.",
             plural((copies.len() as f64 / steps).round().max(1.0) as u64, "copy", "copies"),
             bytes(moved / copies.len() as u64),
         ),
@@ -100,7 +104,11 @@ fn to_fresh_memory(facts: &Facts<'_>) -> Option<Draft> {
             "idle_in_calls_ms_per_step": in_calls / steps,
             "pinned_ms_per_step": pinned / steps,
         }),
-        fix: Fix::new(FIX).code(CODE),
+        fix: match Program::of(facts) {
+            _ if is_once => copied_once(),
+            Program::Cuda => Fix::new("Allocate one host buffer with cudaMallocHost, and reuse it."),
+            Program::PyTorch | Program::Xla => Fix::new(FIX).code(CODE),
+        },
         at: times_of(&copies),
     })
 }

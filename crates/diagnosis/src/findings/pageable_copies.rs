@@ -5,9 +5,12 @@ use busbound_trace::Direction;
 use busbound_whatif::replay::{LoaderPin, Pin, Stage};
 
 use super::common::copies::times_of;
-use super::common::pageable::{self, Buffers, Staged, is_asynchronous_in_name_only, pageable};
-use super::common::{Candidate, Document, Draft, Effort, Fix, Rule};
+use super::common::pageable::{
+    self, Buffers, Staged, copied_once, is_asynchronous_in_name_only, is_once, pageable,
+};
+use super::common::{Candidate, Document, Draft, Effort, Rule};
 use crate::analysis::facts::Facts;
+use crate::saving::Saving;
 use crate::settings::Target;
 use crate::settings::offload::pinned;
 
@@ -26,7 +29,8 @@ pub(super) static RULE: Rule = Rule {
                   an eighth of the link's rate, and the call returns only after the data is staged.",
         computed: "Evidence: copies of 64 KiB or more from pageable memory take at least 1% of the time. Saving: the trace \
                    replayed with `pin`. If that is not possible, a bound: their time beyond the link's pinned rate for \
-                   their sizes, limited to exposed time.",
+                   their sizes, limited to exposed time. None for buffers that are copied once: in a trace without steps, \
+                   all before its first kernel, or all after its last.",
         fix: "Pin the host buffers once and reuse them. `DataLoader(pin_memory=True)` does so for batches, \
               and `CPUOffloadPolicy(pin_memory=True)` for the weights that FSDP2 offloads.",
         code: pageable::PIN_CODES,
@@ -39,18 +43,21 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
         .filter(|copy| !is_asynchronous_in_name_only(facts, copy))
         .collect();
     let staged = Staged::of(facts, &copies)?;
+    let (saves, is_once) = (staged.saving(staged.bound())?, is_once(facts, &copies));
     let buffers = Buffers::of(facts, &copies);
-    let fix = Fix::new(buffers.pin()).code(buffers.code());
+    let fix = buffers.fix("");
     Some(Draft {
         title: None,
-        saves: staged.saving(staged.bound())?,
+        saves: if is_once { Saving::NONE } else { saves },
         seen: staged.seen("from"),
         evidence: staged.evidence(),
         fix: match buffers {
+            _ if is_once => copied_once(),
             Buffers::Loader => {
                 fix.setting(Target::DataLoader, "pin_memory", true).replayed_as(vec![LoaderPin.into()])
             }
             Buffers::Offloaded(_) | Buffers::Own => fix.settings(pinned()),
+            Buffers::Cuda => fix,
         },
         at: times_of(&copies),
     })

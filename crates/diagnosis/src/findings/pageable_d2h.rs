@@ -6,10 +6,11 @@ use busbound_whatif::replay::{Pin, Stage};
 
 use super::common::copies::times_of;
 use super::common::frameworks::{FSDP_PIN_CODE, Framework};
-use super::common::pageable::{self, Buffers, Staged, pageable};
+use super::common::pageable::{self, Buffers, Staged, copied_once, is_once, pageable};
 use super::common::{Candidate, Document, Draft, Effort, Fix, Rule};
 use crate::analysis::facts::Facts;
 use crate::findings::FindingId;
+use crate::saving::Saving;
 
 pub(super) static RULE: Rule = Rule {
     title: "D2H copies to pageable memory",
@@ -43,13 +44,18 @@ done.synchronize()    # before reading `out`";
 fn check(facts: &Facts<'_>) -> Option<Draft> {
     let copies: Vec<_> = pageable(facts, Direction::DeviceToHost).collect();
     let staged = Staged::of(facts, &copies)?;
+    let (saves, is_once) = (staged.saving(staged.bound())?, is_once(facts, &copies));
     Some(Draft {
         title: None,
-        saves: staged.saving(staged.bound())?,
+        saves: if is_once { Saving::NONE } else { saves },
         seen: staged.seen("to"),
         evidence: staged.evidence(),
         fix: match Buffers::of(facts, &copies) {
-            fsdp @ Buffers::Offloaded(Framework::Fsdp) => Fix::new(fsdp.pin()).code(fsdp.code()),
+            _ if is_once => copied_once(),
+            fsdp @ Buffers::Offloaded(Framework::Fsdp) => fsdp.fix(""),
+            Buffers::Cuda => Fix::new(
+                "Allocate the buffer once with cudaMallocHost. Copy into it with cudaMemcpyAsync, and wait for an event before reading it.",
+            ),
             _ => Fix::new(
                 "Create a buffer once with torch.empty(…, pin_memory=True). Copy into it with non_blocking=True, and wait for an event before reading it.",
             )

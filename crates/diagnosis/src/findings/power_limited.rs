@@ -9,6 +9,7 @@ use serde_json::json;
 
 use super::common::{Candidate, Document, Draft, Effort, Fix, Rule};
 use crate::analysis::facts::Facts;
+use crate::quantity::milliseconds;
 use crate::saving::Saving;
 
 pub(super) static RULE: Rule = Rule {
@@ -78,9 +79,9 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
     Some(Draft {
         title: None,
         seen: format!(
-            "The same kernel ({short}) takes {:.0} µs at the start and {:.0} µs later ({:+.0}%) on a GPU that is always busy. The GPU clocks down, most likely at its power limit.",
-            first / 1e3,
-            later / 1e3,
+            "The same kernel ({short}) takes {} at the start and {} later ({:+.0}%) on a GPU that is always busy. The GPU clocks down, most likely at its power limit.",
+            milliseconds(first / 1e6),
+            milliseconds(later / 1e6),
             100.0 * (later / first - 1.0),
         ),
         evidence: json!({ "kernel": name, "first_us": first / 1e3, "later_us": later / 1e3 }),

@@ -11,6 +11,8 @@ use crate::activity::collectives::ON_HOST;
 use crate::analysis::facts::Facts;
 use crate::findings::FindingId;
 use crate::quantity::{milliseconds, plural};
+use crate::saving::Saving;
+use crate::unit::Unit;
 
 pub(super) static RULE: Rule = Rule {
     title: "Waiting for Python or unrecorded host work",
@@ -34,7 +36,7 @@ pub(super) static RULE: Rule = Rule {
                   tokenizers, samplers, logging, garbage collection, freeing of memory.",
         computed: "Evidence: GPU idle time in stretches of at least 200 µs without any recorded operator or launch is more than \
                    10% of the time. Not reported if `framework_hooks`, `page_faults`, `managed_thrashing` or `managed_faults` \
-                   is reported. Saving: 30% to 100% of that idle time.",
+                   is reported. Saving: 30% to 100% of that idle time; unknown in a trace without steps, where the host may do this once.",
         fix: "If Python frames are not recorded, record with `with_stack=True` (torch.profiler) or add NVTX ranges \
               to see what runs. Move it to another thread or \
               process, or do it every N steps. If it is garbage collection, call `gc.freeze()` after the setup, or collect \
@@ -74,6 +76,9 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
     let garbage = idle.operators.iter().any(|name| collects_garbage(name));
     let longest = idle.at.iter().map(|gap| gap.length()).max().unwrap_or_default().as_millis();
     let in_collective = idle.operators.first().is_some_and(|name| name.starts_with(ON_HOST));
+    // Without steps, it is unknown whether the host does this again and again, or once.
+    let recurs = facts.unit() != Unit::Trace;
+    let often = if recurs { ", or do it every N steps" } else { "" };
     let fix = match (garbage, has_frames) {
         _ if in_collective => Fix::new(
             "Exchange GPU tensors with the NCCL backend: torch.distributed.init_process_group(\"nccl\"). To see which rank the others wait for, diagnose the traces of all ranks together.",
@@ -84,10 +89,10 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
         )
         .doing("collecting garbage between epochs")
         .code(CODE_GC),
-        (false, true) => Fix::new("Move this work to another thread or process, or do it every N steps."),
-        (false, false) => Fix::new(
-            "Record with with_stack=True (torch.profiler) or add NVTX ranges to see what runs. Then move it to another thread or process, or do it every N steps.",
-        )
+        (false, true) => Fix::new(format!("Move this work to another thread or process{often}.")),
+        (false, false) => Fix::new(format!(
+            "Record with with_stack=True (torch.profiler) or add NVTX ranges to see what runs. Then move it to another thread or process{often}."
+        ))
         .code(CODE_STACK),
     };
     Some(Draft {
@@ -115,8 +120,8 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
             "frames_recorded": has_frames,
             "garbage_collection": garbage,
         }),
-        saves: idle.saving(0.3),
-        fix,
+        saves: if recurs { idle.saving(0.3) } else { Saving::NONE },
+        fix: fix.saving_known(recurs),
         at: idle.at,
     })
 }

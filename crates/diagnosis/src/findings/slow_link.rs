@@ -2,7 +2,7 @@
 
 use busbound_cause::Resource;
 use busbound_machine::LinkSource;
-use busbound_trace::MemoryKind;
+use busbound_trace::{Direction, IntervalSet, MemoryKind};
 use serde_json::json;
 
 use super::common::copies::{times_of, total_ms};
@@ -29,7 +29,8 @@ pub(super) static RULE: Rule = Rule {
         meaning: "Pinned copies run well below the rate that the link reaches for their sizes.",
         computed: "Evidence: pinned copies of 1 MiB or more run at less than 70% of the rate that the stated link reaches for \
                    their sizes, and take at least 2% of the time. Not reported if the link is only assumed. Saving: at \
-                   most their time beyond the link's rate, limited to exposed time.",
+                   most their time beyond the link's rate, limited to exposed time, and to what they take side by side beyond \
+                   the busier direction.",
         fix: "Check, in this order: link width and speed under load (`nvidia-smi --query-gpu=pcie.link.gen.current,pcie.link.width.current --format=csv -l 1`), the NUMA node of the \
               process (`numactl`), other traffic on the same PCIe bridge.",
         code: &[],
@@ -39,6 +40,17 @@ pub(super) static RULE: Rule = Rule {
 
 /// A link that carries this share of what it reaches is full.
 const FULL: f64 = 0.8;
+
+/// How much longer the copies take, side by side, than the link needs for the busier direction.
+fn beyond_busiest_ms(facts: &Facts<'_>, copies: &[&Copy<'_>]) -> f64 {
+    let of = |direction| {
+        let some = copies.iter().filter(|copy| copy.transfer.direction == direction);
+        some.map(|copy| expected_ns(copy, &facts.links)).sum::<f64>() / 1e6
+    };
+    let busiest = [Direction::HostToDevice, Direction::DeviceToHost].map(of).into_iter().fold(0.0, f64::max);
+    let taken = IntervalSet::from_unsorted(times_of(copies)).length().as_millis();
+    (taken - busiest).max(0.0)
+}
 
 fn check(facts: &Facts<'_>) -> Option<Draft> {
     // If the link is only assumed, "slow" may just mean that the assumption is wrong.
@@ -78,7 +90,10 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
             "link": facts.link.name,
             "link_source": facts.link.source,
         }),
-        saves: Saving { low: 0.0, high: (total - expected).min(exposed) / steps },
+        saves: Saving {
+            low: 0.0,
+            high: (total - expected).min(exposed).min(beyond_busiest_ms(facts, &pinned)) / steps,
+        },
         fix: Fix::new(
             "Check, in this order: link width and speed under load (nvidia-smi --query-gpu=pcie.link.gen.current,pcie.link.width.current --format=csv -l 1), the NUMA node of the process \
              (numactl), other traffic on the same PCIe bridge.",

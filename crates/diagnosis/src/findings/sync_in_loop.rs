@@ -12,6 +12,7 @@ use crate::activity::syncs::{SyncReason, SyncTotal};
 use crate::analysis::facts::Facts;
 use crate::quantity::milliseconds;
 use crate::saving::Saving;
+use crate::unit::Unit;
 
 pub(super) static RULE: Rule = Rule {
     title: "Host syncs within the step",
@@ -68,17 +69,21 @@ impl<'s> Waits<'s> {
         [self.read, self.explicit].iter().flatten().map(|total| total.within_step_ms).sum()
     }
 
-    fn fix(&self) -> Fix {
-        let fix = if self.read.is_some() {
-            Fix::new(
-                "Keep values on the GPU: sum losses in a tensor and read it every N steps, instead of calling .item() in the loop.",
-            )
-        } else {
-            Fix::new(
-                "Wait for an event on the stream (stream.wait_event) instead of blocking the host. Synchronize once, at the end of the step.",
-            )
+    fn fix(&self, unit: Unit) -> Fix {
+        let text = match (self.read.is_some(), unit) {
+            (true, Unit::Trace) => {
+                "Keep values on the GPU, and read them together at the end instead of calling .item() for each.".to_owned()
+            }
+            (true, Unit::Step | Unit::Iteration) => {
+                "Keep values on the GPU: sum losses in a tensor and read it every N steps, instead of calling .item() in the loop."
+                    .to_owned()
+            }
+            (false, _) => format!(
+                "Wait for an event on the stream (stream.wait_event) instead of blocking the host. Synchronize once, at the end{}.",
+                if unit == Unit::Trace { String::new() } else { format!(" of the {unit}") }
+            ),
         };
-        fix.code(CODE)
+        Fix::new(text).code(CODE)
     }
 }
 
@@ -104,10 +109,17 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
     let origin = longest.and_then(|total| total.origin.as_ref());
     let at = origin.map_or(String::new(), |origin| format!(", mostly{}", origin.clause()));
     Some(Draft {
-        title: None,
+        title: match unit {
+            Unit::Step => None,
+            Unit::Iteration => Some("Host syncs within the iteration".to_owned()),
+            Unit::Trace => Some("Host syncs".to_owned()),
+        },
         seen: format!(
-            "{:.0} times per {unit}, the host waits for the GPU before it continues, for a total of {}{at}; the GPU is then idle for {}{}.",
-            count as f64 / steps,
+            "{} per {unit}, the host waits for the GPU before it continues, for a total of {}{at}; the GPU is then idle for {}{}.",
+            match (count as f64 / steps).round() as u64 {
+                0 | 1 => "Once".to_owned(),
+                times => format!("{times} times"),
+            },
             milliseconds(waited / steps),
             milliseconds(idle / steps),
             if between > 0.0 { ", and copies and kernels of different streams do not overlap" } else { "" },
@@ -120,7 +132,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
             "place": longest.and_then(|total| total.place.as_deref()),
         }),
         saves: Saving { low: 0.4 * (idle + between) / steps, high: (idle + between) / steps },
-        fix: waits.fix(),
+        fix: waits.fix(unit),
         at: facts.syncs.avoidable_times.values().flat_map(|times| times.iter()).collect(),
     })
 }

@@ -155,6 +155,16 @@ fn findings(out: &mut String, diagnosis: &Diagnosis, width: u16, room: Room) {
         out.push('\n');
         return;
     }
+    let more = |left: usize, which: &str| {
+        let findings = if left == 1 { "finding" } else { "findings" };
+        format!("  {FAINT}and {left} {which} {findings} (-v){FAINT:#}")
+    };
+    if let Some(sentence) = text::nothing_worth_fixing(diagnosis) {
+        hanging(out, "  ", sentence, width);
+        line(out, &more(diagnosis.findings.len(), "small"));
+        out.push('\n');
+        return;
+    }
     let mut shown = String::new();
     let mut left = diagnosis.findings.len();
     let then = short_follow_ups(diagnosis, width);
@@ -191,26 +201,20 @@ fn findings(out: &mut String, diagnosis: &Diagnosis, width: u16, room: Room) {
     out.push_str(&shown);
     out.push_str(&then);
     if left > 0 {
-        let findings = if left == 1 { "finding" } else { "findings" };
-        line(out, &format!("  {FAINT}and {left} more {findings} (-v){FAINT:#}"));
+        line(out, &more(left, "more"));
     }
     if !shown.is_empty() {
         out.push('\n');
     }
 }
 
-/// A finding that saves a smaller share of the step is for those who want all of it.
-const WORTH_A_LINE: f64 = 0.01;
-
 /// What may be said of a finding, from most to least. A fix that saves nothing by itself, or that
 /// another finding's fix covers, is for those who want all of it.
 fn forms_of(i: usize, finding: &Finding, diagnosis: &Diagnosis) -> &'static [Form] {
-    let (saves, now) = (finding.saves_ms_per_step.high, diagnosis.window.baseline_ms);
-    let pays = saves > 0.0 && !prize::is_covered(finding, diagnosis);
-    let is_small = pays && finding.saving_known && saves < WORTH_A_LINE * now;
+    let pays = finding.saves_ms_per_step.high > 0.0 && !prize::is_covered(finding, diagnosis);
     match (i, pays) {
         (0, _) => &[Form::Whole, Form::Fix, Form::Brief],
-        _ if is_small => &[],
+        _ if prize::is_small(finding, diagnosis) => &[],
         (_, true) => &[Form::Whole, Form::Fix, Form::Brief, Form::Title, Form::Short],
         (_, false) => &[Form::Short],
     }

@@ -98,7 +98,7 @@ pub(crate) fn without_kernels(diagnosis: &Diagnosis) -> Option<String> {
     let (unit, rest) = (diagnosis.unit(), milliseconds(headroom.step_if_free_ms));
     let then =
         headroom.next_bound.map_or(String::new(), |next| format!(" ({})", next.title().to_lowercase()));
-    Some(format!("without its kernels, a {unit} would take {rest}{then}"))
+    Some(format!("without its kernels, {} {unit} would take {rest}{then}", unit.article()))
 }
 
 /// The resource that bounds the run, if it is nearly alone; copies in two directions are two.

@@ -6,7 +6,7 @@ use busbound_diagnosis::{
 };
 
 use super::step_time::{self, recorded_ms};
-use super::{Table, attribution, capitalized, collectives, copies, layers, path};
+use super::{Table, attribution, capitalized, collectives, copies, layers, path, prize};
 
 /// The parts of a step in the order they are drawn, in milliseconds.
 pub(crate) fn parts(diagnosis: &Diagnosis) -> Vec<(FigureId, f64)> {
@@ -313,10 +313,23 @@ pub(crate) fn cut_off(diagnosis: &Diagnosis) -> Option<&'static str> {
 
 /// The sentence in place of findings if there are none.
 pub(crate) fn nothing_to_fix(diagnosis: &Diagnosis) -> Option<&'static str> {
-    if !diagnosis.findings.is_empty() || diagnosis.devices.is_empty() {
-        return None;
-    }
-    Some(match diagnosis.verdict.bound {
+    (diagnosis.findings.is_empty() && !diagnosis.devices.is_empty()).then(|| nothing(diagnosis))
+}
+
+/// The same where every finding saves too little for a line.
+pub(crate) fn nothing_worth_fixing(diagnosis: &Diagnosis) -> Option<&'static str> {
+    let saves_little = |finding: &Finding| {
+        finding.saving_known
+            && !finding.id.is_about_correctness()
+            && (finding.saves_ms_per_step.high <= 0.0 || prize::is_small(finding, diagnosis))
+    };
+    let first = diagnosis.findings.first()?;
+    (prize::is_small(first, diagnosis) && diagnosis.findings.iter().all(saves_little))
+        .then(|| nothing(diagnosis))
+}
+
+fn nothing(diagnosis: &Diagnosis) -> &'static str {
+    match diagnosis.verdict.bound {
         Bound::Compute if is_much_unexplained(diagnosis) => {
             "No findings: this trace does not show what the GPU waits for when it is idle."
         }
@@ -325,7 +338,7 @@ pub(crate) fn nothing_to_fix(diagnosis: &Diagnosis) -> Option<&'static str> {
             "Nothing to fix: copies and kernels already overlap. Fewer bytes, or faster kernels and copies, would help."
         }
         _ => "No findings: this trace does not show what to change.",
-    })
+    }
 }
 
 /// From this share of the time on, idle time without a visible cause may have a fix.

@@ -1,7 +1,7 @@
 //! What does a run gain by fixes? The first line of an answer, and the line of each finding.
 
 use busbound_diagnosis::quantity::{milliseconds, milliseconds_change, milliseconds_range};
-use busbound_diagnosis::{AppliedFix, Bound, Diagnosis, Finding, FindingId, Prize};
+use busbound_diagnosis::{AppliedFix, Bound, Diagnosis, Finding, FindingId, Prize, Unit};
 
 use super::step_time;
 
@@ -191,6 +191,23 @@ pub(crate) fn predicts_all(diagnosis: &Diagnosis) -> Option<String> {
     Some(format!("(busbound whatif {} --apply {})", diagnosis.source.path, apply.join(" --apply ")))
 }
 
+/// A finding that saves a smaller share of the step is for those who want all of it.
+const WORTH_A_LINE: f64 = 0.01;
+/// Nor is one that saves fewer milliseconds of a whole trace.
+const WORTH_A_LINE_ONCE: f64 = 0.1;
+
+/// Whether the finding saves something, but too little for a line. What the headline promises is worth one.
+pub(crate) fn is_small(finding: &Finding, diagnosis: &Diagnosis) -> bool {
+    let saves = finding.saves_ms_per_step.high;
+    let least = WORTH_A_LINE * diagnosis.window.baseline_ms;
+    let once = if diagnosis.unit() == Unit::Trace { WORTH_A_LINE_ONCE } else { 0.0 };
+    saves > 0.0
+        && finding.saving_known
+        && !is_promised(finding, diagnosis)
+        && !is_covered(finding, diagnosis)
+        && saves < least.max(once)
+}
+
 fn saving_of(finding: &Finding, diagnosis: &Diagnosis, by: &str) -> String {
     if let Some(saving) = in_prize(finding, diagnosis, by) {
         return saving;
@@ -205,7 +222,7 @@ fn saving_of(finding: &Finding, diagnosis: &Diagnosis, by: &str) -> String {
     if saves.high <= 0.0 {
         let is_first = diagnosis.findings.first().is_some_and(|first| first.id == finding.id);
         let text = match diagnosis.findings.len() {
-            _ if is_first => "no direct saving",
+            _ if is_first || !finding.gains => "no direct saving",
             2 => "saves nothing until finding 1 is fixed",
             _ => "saves nothing until the others are fixed",
         };

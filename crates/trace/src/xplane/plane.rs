@@ -277,7 +277,7 @@ impl<'a, 't, 'w> PlaneReader<'a, 't, 'w> {
     fn add_work(&mut self, draft: &Draft<'_>, track: TrackId, time: Interval) {
         let bytes = |details: Option<&str>| detail(details?, "size")?.parse().ok().map(Bytes::new);
         let event = match draft.name {
-            name if name.starts_with("Memcpy") => {
+            name if name.starts_with("Memcpy") || is_rocms_copy(name) => {
                 self.trace.copy(track, transfer(name, draft.memcpy.unwrap_or_default()), time)
             }
             "Memset" => self.trace.memset(track, MemoryKind::Device, bytes(draft.memset), time),
@@ -300,7 +300,7 @@ impl<'a, 't, 'w> PlaneReader<'a, 't, 'w> {
         if draft.correlation.is_some() {
             let is_drivers = name.strip_prefix("cu").is_some_and(|rest| rest.starts_with(char::is_uppercase));
             let kind = if is_drivers { EventKind::DriverCall } else { EventKind::RuntimeCall };
-            self.trace.event(kind, track, name, time).correlation(draft.correlation);
+            self.trace.event(kind, track, call(name), time).correlation(draft.correlation);
         } else if let Some(frame) = name.strip_prefix('$') {
             self.trace.python_frame(track, frame, time);
         } else if let Some(step) = draft.step {
@@ -323,6 +323,17 @@ impl<'a, 't, 'w> PlaneReader<'a, 't, 'w> {
             reserved: draft.reserved,
         });
     }
+}
+
+/// A kernel may have any name, even one that begins like this.
+fn is_rocms_copy(name: &str) -> bool {
+    ["CopyHostToDevice", "CopyDeviceToHost", "CopyDeviceToDevice"].contains(&name)
+}
+
+/// Some versions name the launch of a kernel after the kernel, and a copy call after the copy.
+fn call(name: &str) -> &str {
+    let is_interface = ["cu", "hip"].iter().any(|of| name.starts_with(of)) || name.starts_with("Mem");
+    if is_interface { name } else { "LaunchKernel" }
 }
 
 /// An entry of a plane's table of names: its id, and the name in its message.
@@ -365,9 +376,9 @@ fn detail<'d>(details: &'d str, key: &str) -> Option<&'d str> {
 /// The direction is in the event's name; memory kinds and size are in its details.
 fn transfer(name: &str, details: &str) -> Transfer {
     let direction = match name {
-        "MemcpyH2D" => Direction::HostToDevice,
-        "MemcpyD2H" => Direction::DeviceToHost,
-        "MemcpyD2D" => Direction::DeviceToDevice,
+        "MemcpyH2D" | "CopyHostToDevice" => Direction::HostToDevice,
+        "MemcpyD2H" | "CopyDeviceToHost" => Direction::DeviceToHost,
+        "MemcpyD2D" | "CopyDeviceToDevice" => Direction::DeviceToDevice,
         "MemcpyP2P" => Direction::PeerToPeer,
         "MemcpyH2H" => Direction::HostToHost,
         _ => Direction::Unknown,

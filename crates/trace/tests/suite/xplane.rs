@@ -10,8 +10,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use busbound_trace::{
-    Direction, EventKind, LossKind, MemoryKind, MemoryOwner, OpenError, Place, ReadOptions, Trace, discover,
-    open, read,
+    Call, Direction, EventKind, LossKind, MemoryKind, MemoryOwner, OpenError, Place, ReadOptions, Trace,
+    discover, open, read,
 };
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -329,6 +329,30 @@ fn a_compressed_profile_is_read() {
     let trace = read(&packed.finish().unwrap()[..], Path::new("a.gz"), &ReadOptions::default()).unwrap();
     assert_eq!((trace.len() as u64, trace.origin().format.id), (STEPS * 11, "xplane"));
     assert!(trace.stats().compressed && trace.stats().is_complete());
+}
+
+/// TensorFlow, and JAX on ROCm before 0.8, name launches after their kernels: such kernels seemed to have no launch call.
+#[test]
+fn a_launch_that_is_named_after_its_kernel_is_a_launch() {
+    let (mut gpu, mut host) = (Plane::new("/device:GPU:0"), Plane::new("/host:CPU"));
+    let correlated = |id: u64| [Fact::Number("correlation_id", id)];
+    let names = ["loop_transpose_fusion", "CopyDeviceToDevice"];
+    let stream: Vec<Message> = (1..3)
+        .map(|id| gpu.event(names[id as usize - 1], 100 * id, 100 * id + 50, &correlated(id)))
+        .collect();
+    let calls = [("loop_transpose_fusion", 1), ("hipMemcpyDtoDAsync", 2)];
+    let calls = calls.map(|(name, id)| host.event(name, 100 * id - 20, 100 * id - 10, &correlated(id)));
+    gpu.line(7, "Stream #7(Kernel)", &stream);
+    host.line(1, "py_xla_execute", &calls);
+    let space =
+        [gpu, host].iter().fold(Message::default(), |space, plane| space.message(1, &plane.written()));
+    let trace = opened(&space.0).unwrap();
+    let calls: Vec<_> =
+        trace.events().filter(|event| event.kind().is_call()).map(|call| Call::of(call.name())).collect();
+    assert_eq!(calls, [Call::Launch, Call::Copy]);
+    let copies: Vec<_> =
+        trace.events().filter_map(|event| event.transfer()).map(|copy| copy.direction).collect();
+    assert_eq!(copies, [Direction::DeviceToDevice]);
 }
 
 /// Where the real profiles are; they are not in the repository.

@@ -34,6 +34,8 @@ pub(crate) struct Fix {
     pub(super) changes: Option<Vec<Change>>,
     /// Whether it is known what the fix saves.
     pub(super) saving_known: bool,
+    /// Whether the fix gains anything in this run, alone or after others.
+    pub(super) gains: bool,
 }
 
 impl Fix {
@@ -45,6 +47,7 @@ impl Fix {
             settings: Vec::new(),
             changes: None,
             saving_known: true,
+            gains: true,
         }
     }
 
@@ -70,6 +73,12 @@ impl Fix {
     pub(crate) fn replayed_as(mut self, changes: Vec<Change>) -> Self {
         self.changes = Some(changes);
         self
+    }
+
+    /// For a fix that gains nothing in this run: it is not replayed.
+    pub(crate) fn gains_nothing(mut self) -> Self {
+        self.gains = false;
+        self.replayed_as(Vec::new())
     }
 
     /// A launch setting that applies the fix, or part of it.

@@ -7,6 +7,7 @@ use busbound_trace::MemoryKind;
 
 use super::draft::Draft;
 use super::finding::{Finding, WithoutCode};
+use super::program::Program;
 use crate::activity::copies::Copy;
 use crate::analysis::bounds::Asked;
 use crate::analysis::facts::Facts;
@@ -85,7 +86,8 @@ pub(crate) fn explaining_first(findings: &mut [Finding], bound: &[Resource], ste
     let explains = |finding: &Finding| finding.id.rule().relieves.iter().any(|one| bound.contains(one));
     let Some(first) = findings.first().filter(|first| !explains(first)) else { return };
     let expected = expected_ms(first, step_ms);
-    let may = |finding: &Finding| explains(finding) && finding.saves_ms_per_step.high >= expected;
+    let is_enough = |finding: &Finding| !finding.saving_known || finding.saves_ms_per_step.high >= expected;
+    let may = |finding: &Finding| explains(finding) && is_enough(finding);
     if let Some(at) = findings.iter().position(may) {
         findings[..=at].rotate_right(1);
     }
@@ -104,7 +106,10 @@ fn say_without_code(facts: &Facts<'_>, findings: &mut [Finding]) {
     }
     let now = facts.own_step_ms();
     let Predicted { step_ms, low_ms, high_ms, .. } = predicted;
-    let command = "busbound try -- python train.py";
+    let command = match Program::of(facts) {
+        Program::Cuda => "busbound try -- CMD",
+        Program::PyTorch | Program::Xla => "busbound try -- python train.py",
+    };
     let gain = milliseconds_change(now, step_ms);
     finding.fix.push_str(&format!(" Without code changes: {command} speeds up these copies (about {gain})."));
     finding.without_code = Some(WithoutCode {

@@ -47,6 +47,9 @@ pub struct Finding {
     pub saves_ms_per_step: Saving,
     /// Whether it is known what the fix saves; if not, `saves_ms_per_step` is zero.
     pub saving_known: bool,
+    /// Whether its fix gains anything in this run, alone or after others.
+    #[serde(skip)]
+    pub gains: bool,
     /// How the saving was computed.
     pub saving_basis: &'static str,
     /// The what-if changes that are its fix, as `busbound whatif --apply` takes them; empty where there are none.
@@ -114,6 +117,7 @@ impl Finding {
             precondition: rule.precondition.to_owned(),
             saves_ms_per_step: draft.saves,
             saving_known: draft.fix.saving_known,
+            gains: draft.fix.gains,
             saving_basis: basis,
             candidate: changes.iter().flatten().map(ToString::to_string).collect(),
             fix: draft.fix.text,

@@ -1,9 +1,11 @@
 //! What do copies from and to pageable memory cost? Shared by three findings.
 
-use busbound_trace::{Direction, EventKind, MemoryKind};
+use busbound_trace::{Direction, EventKind, Interval, MemoryKind};
 use serde_json::{Value, json};
 
+use super::draft::Fix;
 use super::frameworks::{ACCELERATE_PIN_CODE, DIFFUSERS_CODE, FSDP_PIN_CODE, Framework, Hooks};
+use super::program::Program;
 use crate::activity::copies::{Copy, expected_ns};
 use busbound_cause::idle::GapCause;
 
@@ -11,6 +13,7 @@ use crate::activity::gaps::{call_times, idle_around_ms};
 use crate::analysis::facts::Facts;
 use crate::quantity::{bytes, milliseconds, plural};
 use crate::saving::Saving;
+use crate::unit::Unit;
 
 /// Smaller copies are bound by the cost of their call, not by staging.
 const SMALLEST: u64 = 64 << 10;
@@ -45,6 +48,8 @@ pub(in crate::findings) enum Buffers {
     Offloaded(Framework),
     /// Buffers of the program, usually weights.
     Own,
+    /// Those of a program without PyTorch.
+    Cuda,
 }
 
 impl Buffers {
@@ -57,11 +62,12 @@ impl Buffers {
             return Self::Loader;
         }
         let inferred = Hooks::of(facts).filter(|hooks| hooks.inferred);
-        inferred.map_or(Self::Own, |hooks| Self::Offloaded(hooks.framework))
+        let own = if Program::of(facts) == Program::Cuda { Self::Cuda } else { Self::Own };
+        inferred.map_or(own, |hooks| Self::Offloaded(hooks.framework))
     }
 
     /// How to pin them.
-    pub(in crate::findings) fn pin(self) -> &'static str {
+    fn pin(self) -> &'static str {
         match self {
             Self::Loader => "Use DataLoader(…, pin_memory=True), then batch.to(device, non_blocking=True).",
             Self::Offloaded(Framework::Fsdp) => "Use CPUOffloadPolicy(pin_memory=True).",
@@ -74,17 +80,23 @@ impl Buffers {
             Self::Own => {
                 "Pin the buffers once, when you create them (buf = buf.pin_memory()), reuse them, and copy with non_blocking=True."
             }
+            Self::Cuda => {
+                "Allocate the buffers once with cudaMallocHost, or pin them with cudaHostRegister, reuse them, and copy with cudaMemcpyAsync."
+            }
         }
     }
 
-    pub(in crate::findings) fn code(self) -> &'static str {
-        match self {
+    /// The fix with its code in PyTorch; `more` follows it.
+    pub(in crate::findings) fn fix(self, more: &str) -> Fix {
+        let code = match self {
             Self::Loader => LOADER_CODE,
             Self::Offloaded(Framework::Fsdp) => FSDP_PIN_CODE,
             Self::Offloaded(Framework::Accelerate) => ACCELERATE_PIN_CODE,
             Self::Offloaded(Framework::Diffusers) => DIFFUSERS_CODE,
             Self::Own => PIN_CODE,
-        }
+            Self::Cuda => return Fix::new(format!("{}{more}", self.pin())),
+        };
+        Fix::new(format!("{}{more}", self.pin())).code(code)
     }
 }
 
@@ -113,6 +125,23 @@ pub(in crate::findings) fn is_asynchronous_in_name_only(facts: &Facts<'_>, copy:
         Some(flag) => flag,
         None => facts.shares_stream_with_kernels(copy) == Some(false),
     }
+}
+
+/// Whether these buffers are copied once: all of them in before the first kernel, or out after the last, in a trace without steps.
+pub(in crate::findings) fn is_once(facts: &Facts<'_>, copies: &[&Copy<'_>]) -> bool {
+    let kernels = facts.timelines.iter().filter_map(|line| line.compute.hull()).reduce(Interval::hull);
+    let Some(kernels) = kernels.filter(|_| facts.unit() == Unit::Trace) else { return false };
+    let is_before = |copy: &&Copy<'_>| copy.event.end() <= kernels.start;
+    let is_after = |copy: &&Copy<'_>| copy.event.start() >= kernels.end;
+    copies.iter().all(is_before) || copies.iter().all(is_after)
+}
+
+/// The fix of buffers that are copied once.
+pub(in crate::findings) fn copied_once() -> Fix {
+    Fix::new(
+        "Each of these buffers is copied once in this trace: pinning it would cost more than that saves. If the program copies it again and again, pin it once and reuse it.",
+    )
+    .gains_nothing()
 }
 
 /// What pageable copies cost, and what they would cost with pinned memory; over all steps, in milliseconds.

@@ -6,6 +6,7 @@ mod compared;
 mod copies;
 pub(crate) mod events;
 mod odd_traces;
+mod one_off;
 mod predictions;
 mod recordings;
 mod steps;
