@@ -88,7 +88,7 @@ fn fix(facts: &Facts<'_>) -> Fix {
         Program::PyTorch => {}
         Program::Xla => {
             return Fix::new(
-                "Put more of the step into one jax.jit, so that fewer programs are launched, and let XLA launch them as CUDA graphs (XLA_FLAGS=--xla_gpu_enable_command_buffer). Or launch longer kernels: larger batches.",
+                "Put more of the step into one jax.jit, so that fewer programs are launched, and let XLA launch them as CUDA graphs (XLA_FLAGS=--xla_gpu_enable_command_buffer=FUSION,CUSTOM_CALL). Or launch longer kernels: larger batches.",
             );
         }
         Program::Cuda => {
