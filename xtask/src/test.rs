@@ -49,7 +49,7 @@ fn install(checks: &mut Checks) -> anyhow::Result<()> {
 
 fn test(checks: &mut Checks) -> anyhow::Result<()> {
     // Unit, property, snapshot and CLI tests, then the examples in the documentation.
-    checks.part("tests", |_| run_tests())?;
+    checks.part("tests", |_| run_cargo(&["test", "--locked", "--workspace"]))?;
     checks.part("documentation", |_| document())?;
     checks.part("instruction counts", instructions::gate)
 }
@@ -105,19 +105,6 @@ fn summary(all: Duration, parts: &[(&str, Duration)]) -> String {
     let parts: Vec<String> = long.map(|(name, time)| format!("{name} {}", clock(*time))).collect();
     format!("Took {}: {}.", clock(all), parts.join(", "))
 }
-
-/// Many of them wait for processes that they started: twice as many at the same time as there are cores.
-fn run_tests() -> anyhow::Result<()> {
-    let cores = thread::available_parallelism().map_or(1, usize::from);
-    let mut test = cargo(&["test", "--locked", "--workspace"]);
-    if std::env::var_os(TEST_THREADS).is_none() {
-        test.env(TEST_THREADS, (2 * cores).to_string());
-    }
-    shell::run(&mut test)
-}
-
-/// How many tests run at the same time, for Rust's tests.
-const TEST_THREADS: &str = "RUST_TEST_THREADS";
 
 fn document() -> anyhow::Result<()> {
     let mut doc = cargo(&["doc", "--locked", "--workspace", "--no-deps", "--quiet"]);
