@@ -84,10 +84,13 @@ impl Control {
     pub(super) fn listen(directory: &Path) -> Result<Self, String> {
         let process = std::process::id();
         let path = socket(directory, process);
-        // Of a process that had this id before.
-        let _ = std::fs::remove_file(&path);
-        let listener = UnixListener::bind(&path).and_then(|listener| {
+        // A bound socket that does not listen yet refuses clients: it gets its name, perhaps that of a process that had this id
+        // before, when it does.
+        let unnamed = path.with_extension("new");
+        let _ = std::fs::remove_file(&unnamed);
+        let listener = UnixListener::bind(&unnamed).and_then(|listener| {
             listener.set_nonblocking(true)?;
+            std::fs::rename(&unnamed, &path)?;
             Ok(listener)
         });
         match listener {
