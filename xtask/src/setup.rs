@@ -154,8 +154,6 @@ fn environment(name: &str, requirements: &str) -> Option<PathBuf> {
 pub(crate) fn pip(environment: &Path) -> Command {
     let mut pip = Command::new(environment.join("bin/python"));
     pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]);
-    // The tests import a fraction of it, and each module is compiled when it is imported first.
-    pip.arg("--no-compile");
     pip
 }
 

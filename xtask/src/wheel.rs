@@ -44,8 +44,7 @@ pub(crate) fn test(skipped: &mut Skipped) -> anyhow::Result<()> {
     // From another folder, so that the wheel is imported.
     pytest.args(["-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "--junitxml"]).arg(&results);
     pytest.arg(root().join("crates/python/tests"));
-    // Not into the sources.
-    run(pytest.current_dir(&folder).env("PYTHONPYCACHEPREFIX", folder.join("pycache")))?;
+    run(pytest.current_dir(&folder).env("PYTHONDONTWRITEBYTECODE", "1"))?;
     for why in skips(&fs::read_to_string(&results)?) {
         skipped.add("a test of the Python wheel", &why)?;
     }
