@@ -109,8 +109,7 @@ fn a_flood_of_kernels_is_sampled_and_stays_within_64_mb() {
     }
     assert!(most - before < 64, "{before} to {most} MB");
     let shown = Recorded::of(path_in(&running.ask(Command::Dump).unwrap()));
-    // On a machine that is busy with other tests, the flood needs seconds to become one.
-    assert!(shown.kernels_off_ms > 500, "{}", shown.kernels_off_ms);
+    assert!(shown.kernels_off_ms > 2_000, "{}", shown.kernels_off_ms);
     assert!(!shown.kernels.contains_key(""), "a kernel without its name");
     assert!(
         shown.notes.iter().any(|note| note.contains("recorded for 100 ms of each ")),
