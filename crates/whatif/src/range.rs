@@ -24,7 +24,8 @@ impl Range {
 
     /// The range of a monotonic function over this range.
     pub fn map(self, of: impl Fn(f64) -> f64) -> Self {
-        let (a, b) = (of(self.low), of(self.high));
+        let a = of(self.low);
+        let b = if self.is_one() { a } else { of(self.high) };
         Self { low: a.min(b), high: a.max(b) }
     }
 }

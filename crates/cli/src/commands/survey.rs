@@ -1,7 +1,7 @@
 //! `busbound survey`.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use busbound::machine::flight_recorder::FlightRecorder;
 use busbound::trace::{by_rank, discover};
@@ -30,7 +30,7 @@ pub(crate) fn run(args: &SurveyArgs) -> Result<(), Failure> {
 /// The paths, with folders without traces as the files in them: dumps and logs have no names that say what they are.
 pub(super) fn files_beside_traces(paths: &[PathBuf]) -> Vec<PathBuf> {
     let inside = |folder: &PathBuf| {
-        let is_beside = |file: &PathBuf| kind_of(file).is_some_and(|kind| BESIDE_TRACES.contains(&kind));
+        let is_beside = |file: &PathBuf| kind_beside_traces(file).is_some();
         let entries = fs::read_dir(folder).ok()?;
         if !discover(folder).ok()?.iter().all(is_beside) {
             return None;
@@ -42,12 +42,14 @@ pub(super) fn files_beside_traces(paths: &[PathBuf]) -> Vec<PathBuf> {
     paths.iter().flat_map(|path| inside(path).unwrap_or_else(|| vec![path.clone()])).collect()
 }
 
-const BESIDE_TRACES: [FileKind; 3] = [FileKind::NcclLog, FileKind::CompileLog, FileKind::FlightRecorder];
+fn kind_beside_traces(path: &Path) -> Option<FileKind> {
+    const KINDS: [FileKind; 3] = [FileKind::NcclLog, FileKind::CompileLog, FileKind::FlightRecorder];
+    kind_of(path).filter(|kind| KINDS.contains(kind))
+}
 
 /// The kind of the files, if they are not traces but say something about a run too.
 pub(super) fn beside_traces(paths: &[PathBuf]) -> Result<Option<FileKind>, Failure> {
-    let of = |path: &PathBuf| kind_of(path).filter(|kind| BESIDE_TRACES.contains(kind));
-    let mut found: Vec<Option<FileKind>> = paths.iter().map(of).collect();
+    let mut found: Vec<Option<FileKind>> = paths.iter().map(|path| kind_beside_traces(path)).collect();
     found.dedup();
     match found.as_slice() {
         [one] => Ok(*one),

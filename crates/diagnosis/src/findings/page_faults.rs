@@ -86,11 +86,10 @@ fn to_fresh_memory(facts: &Facts<'_>) -> Option<Draft> {
     }
     let gbps = moved as f64 / copies.iter().map(|copy| nanos_with_host(copy)).sum::<f64>();
     let high = facts.breakdown.averaged(beyond)?;
-    let is_once = is_once(facts, &copies);
     let new = if unit == Unit::Trace { "new".to_owned() } else { format!("new in each {unit}") };
     Some(Draft {
         title: None,
-        saves: if is_once { Saving::NONE } else { Saving { low: 0.5 * high, high } },
+        saves: Saving { low: 0.5 * high, high },
         seen: format!(
             "{} of {} per {unit} to pageable memory at {gbps:.1} GB/s, including the host's part of the copy. Reused pageable memory is faster: this memory is {new}, and every page is mapped at its first use.",
             plural((copies.len() as f64 / steps).round().max(1.0) as u64, "copy", "copies"),
@@ -105,7 +104,7 @@ fn to_fresh_memory(facts: &Facts<'_>) -> Option<Draft> {
             "pinned_ms_per_step": pinned / steps,
         }),
         fix: match Program::of(facts) {
-            _ if is_once => copied_once(),
+            _ if is_once(facts, &copies) => copied_once(),
             Program::Cuda => Fix::new("Allocate one host buffer with cudaMallocHost, and reuse it."),
             Program::PyTorch | Program::Xla => Fix::new(FIX).code(CODE),
         },

@@ -10,7 +10,6 @@ use super::common::pageable::{
 };
 use super::common::{Candidate, Document, Draft, Effort, Rule};
 use crate::analysis::facts::Facts;
-use crate::saving::Saving;
 use crate::settings::Target;
 use crate::settings::offload::pinned;
 
@@ -43,16 +42,15 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
         .filter(|copy| !is_asynchronous_in_name_only(facts, copy))
         .collect();
     let staged = Staged::of(facts, &copies)?;
-    let (saves, is_once) = (staged.saving(staged.bound())?, is_once(facts, &copies));
     let buffers = Buffers::of(facts, &copies);
     let fix = buffers.fix("");
     Some(Draft {
         title: None,
-        saves: if is_once { Saving::NONE } else { saves },
+        saves: staged.saving(staged.bound())?,
         seen: staged.seen("from"),
         evidence: staged.evidence(),
         fix: match buffers {
-            _ if is_once => copied_once(),
+            _ if is_once(facts, &copies) => copied_once(),
             Buffers::Loader => {
                 fix.setting(Target::DataLoader, "pin_memory", true).replayed_as(vec![LoaderPin.into()])
             }

@@ -10,7 +10,6 @@ use super::common::pageable::{self, Buffers, Staged, copied_once, is_once, pagea
 use super::common::{Candidate, Document, Draft, Effort, Fix, Rule};
 use crate::analysis::facts::Facts;
 use crate::findings::FindingId;
-use crate::saving::Saving;
 
 pub(super) static RULE: Rule = Rule {
     title: "D2H copies to pageable memory",
@@ -44,14 +43,13 @@ done.synchronize()    # before reading `out`";
 fn check(facts: &Facts<'_>) -> Option<Draft> {
     let copies: Vec<_> = pageable(facts, Direction::DeviceToHost).collect();
     let staged = Staged::of(facts, &copies)?;
-    let (saves, is_once) = (staged.saving(staged.bound())?, is_once(facts, &copies));
     Some(Draft {
         title: None,
-        saves: if is_once { Saving::NONE } else { saves },
+        saves: staged.saving(staged.bound())?,
         seen: staged.seen("to"),
         evidence: staged.evidence(),
         fix: match Buffers::of(facts, &copies) {
-            _ if is_once => copied_once(),
+            _ if is_once(facts, &copies) => copied_once(),
             fsdp @ Buffers::Offloaded(Framework::Fsdp) => fsdp.fix(""),
             Buffers::Cuda => Fix::new(
                 "Allocate the buffer once with cudaMallocHost. Copy into it with cudaMemcpyAsync, and wait for an event before reading it.",

@@ -75,10 +75,10 @@ impl Fix {
         self
     }
 
-    /// For a fix that gains nothing in this run: it is not replayed.
+    /// For a fix that gains nothing in this run, whatever its draft says it saves: it is not replayed.
     pub(crate) fn gains_nothing(mut self) -> Self {
         self.gains = false;
-        self.replayed_as(Vec::new())
+        self
     }
 
     /// A launch setting that applies the fix, or part of it.

@@ -35,7 +35,11 @@ pub(crate) fn findings(facts: &Facts<'_>, asked: Option<&Asked<'_>>) -> Vec<Find
     }
     let check = |&id: &FindingId| {
         let rule = id.rule();
-        Some(Made { id, draft: (rule.check)(facts)?, basis: rule.basis, predicted: None })
+        let mut draft = (rule.check)(facts)?;
+        if !draft.fix.gains {
+            draft.saves = Saving::NONE;
+        }
+        Some(Made { id, draft, basis: rule.basis, predicted: None })
     };
     let mut made: Vec<Made> = FindingId::ALL.iter().filter_map(check).collect();
     let found: Vec<FindingId> = made.iter().map(|made| made.id).collect();

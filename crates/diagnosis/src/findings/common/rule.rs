@@ -35,8 +35,10 @@ pub(crate) struct Rule {
 impl Rule {
     /// The what-if changes that make the fix of a run; `None` if no change does.
     pub(super) fn changes(&self, draft: &Draft) -> Option<Vec<Change>> {
-        let changes = draft.fix.changes.clone().or_else(|| self.candidate.changes());
-        changes.filter(|changes| !changes.is_empty())
+        if !draft.fix.gains {
+            return None;
+        }
+        draft.fix.changes.clone().or_else(|| self.candidate.changes())
     }
 }
 

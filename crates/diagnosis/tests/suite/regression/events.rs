@@ -4,7 +4,7 @@ use std::path::Path;
 
 use busbound_diagnosis::{Diagnosis, Options, Source, diagnose};
 use busbound_machine::Machine;
-use busbound_trace::{ReadOptions, read};
+use busbound_trace::{ReadOptions, Trace, read};
 use serde_json::{Value, json};
 
 pub(crate) fn diagnosis(events: &[Value], gpu: &str) -> Diagnosis {
@@ -14,11 +14,14 @@ pub(crate) fn diagnosis(events: &[Value], gpu: &str) -> Diagnosis {
 }
 
 pub(crate) fn with(events: &[Value], change: impl FnOnce(&mut Options)) -> Diagnosis {
-    let trace = json!({"traceEvents": events}).to_string();
-    let trace = read(trace.as_bytes(), Path::new("t"), &ReadOptions::default()).unwrap();
     let mut options = Options::default();
     change(&mut options);
-    diagnose(&trace, &Source::named("t"), &Machine::default(), &options)
+    diagnose(&trace(events), &Source::named("t"), &Machine::default(), &options)
+}
+
+pub(crate) fn trace(events: &[Value]) -> Trace {
+    let trace = json!({"traceEvents": events}).to_string();
+    read(trace.as_bytes(), Path::new("t"), &ReadOptions::default()).unwrap()
 }
 
 /// No sentence may contain the result of a division by zero.

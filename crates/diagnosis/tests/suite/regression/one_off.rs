@@ -290,13 +290,7 @@ fn advice_for_a_program_without_pytorch_names_the_calls_of_cuda() {
 /// The survey names no missing records in a window whose queue is full.
 #[test]
 fn the_survey_of_a_cut_window_is_complete() {
-    let trace = serde_json::json!({"traceEvents": window(3_000)}).to_string();
-    let trace = busbound_trace::read(
-        trace.as_bytes(),
-        std::path::Path::new("t"),
-        &busbound_trace::ReadOptions::default(),
-    );
-    let survey = survey(&trace.unwrap(), &Source::named("t"));
+    let survey = survey(&super::events::trace(&window(3_000)), &Source::named("t"));
     assert!(survey.headline.starts_with("Complete"), "{}", survey.headline);
 }
 
@@ -309,13 +303,8 @@ fn nothing_is_predicted_from_the_start_of_a_program() {
         events.push(call("cudaLaunchKernel", i + 1, at, 25_000));
         events.push(kernel(&format!("kernel{i}"), 7, i + 1, at + 25_100, 50));
     }
-    let trace = serde_json::json!({"traceEvents": events}).to_string();
-    let trace = busbound_trace::read(
-        trace.as_bytes(),
-        std::path::Path::new("t"),
-        &busbound_trace::ReadOptions::default(),
-    );
-    let answer = what_if(&trace.unwrap(), "t", &Machine::default(), &Options::default(), &[]);
+    let trace = super::events::trace(&events);
+    let answer = what_if(&trace, "t", &Machine::default(), &Options::default(), &[]);
     let why = answer.unwrap_err().to_string();
     assert!(why.contains("loading kernels at their first use"), "{why}");
 }

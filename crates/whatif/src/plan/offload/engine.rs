@@ -81,14 +81,11 @@ impl EngineSettings {
         if on_gpu > most_on_gpu {
             return None;
         }
-        let pass = |compute_ms: f64| {
+        let step_ms = layers.compute_ms.map(|compute_ms| {
             let turn = |&streams: &bool| Turn { compute_ms, copy_ms: streams.then_some(layers.copy_ms) };
             let turns: Vec<Turn> = streams.iter().map(turn).collect();
             pass_ms(&turns, 0.0, step as usize)
-        };
-        let compute_ms = layers.compute_ms;
-        let step_ms =
-            if compute_ms.is_one() { Range::one(pass(compute_ms.low)) } else { compute_ms.map(pass) };
+        });
         Some(EngineStep { settings: self, streamed, on_gpu, step_ms })
     }
 }
