@@ -2,7 +2,7 @@
 
 /// What the library does: [`Mode`] by its name. Without it the library does nothing.
 pub const MODE: &str = "BUSBOUND_STAGE";
-/// Threads that copy, the calling one included.
+/// Threads that copy, with the calling one if they are few.
 pub const THREADS: &str = "BUSBOUND_STAGE_THREADS";
 /// The most pinned memory for each GPU of a process, in MiB.
 pub const RING_MIB: &str = "BUSBOUND_STAGE_RING_MIB";

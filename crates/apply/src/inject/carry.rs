@@ -1,21 +1,19 @@
-//! Carries one copy through the ring. The calling thread gives chunks to the GPU in order and copies pieces itself while
-//! it waits; the pool's threads copy the others.
+//! Carries one copy through the ring. The calling thread gives chunks to the GPU in order, and where they are few, it copies pieces
+//! itself while it waits; the pool's threads copy the others.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::driver::{Code, Driver, NOT_READY, Stream};
-use super::job::{Cut, Job};
+use super::job::{Cut, Job, does_caller_fill};
 use super::pool::Pool;
 use super::process::Process;
 use super::request::{Direction, Pageable};
 use super::ring::Slot;
 use super::touch::{is_new, prefer_huge};
 
-/// Slots of one copy: enough that neither the threads nor the GPU wait for the other.
-const MOST_SLOTS: usize = 16;
-/// How long the calling thread looks for the last pieces before it sleeps.
-const AWAKE: Duration = Duration::from_micros(50);
+/// How long the calling thread looks for a full slot, or for the last pieces, before it sleeps: others fill one in less.
+const AWAKE: Duration = Duration::from_micros(100);
 /// How long it sleeps at once: the GPU has chunks to read meanwhile.
 const NAP: Duration = Duration::from_micros(20);
 
@@ -26,9 +24,9 @@ pub(super) fn carry(process: &Process, driver: &Driver, copy: Pageable) -> Optio
     let pool = context.pool.as_deref()?;
     let is_new = copy.direction == Direction::Out && is_new(copy.host, copy.bytes);
     let cut = Cut::of(copy.direction, copy.bytes, is_new, pool.threads);
-    let chunks = copy.bytes.div_ceil(cut.chunk);
+    let chunks = cut.count(copy.bytes);
     let _beside = driver.beside_captures();
-    let slots = context.ring.lock().ok()?.take(state, driver, chunks.min(MOST_SLOTS));
+    let slots = context.ring.lock().ok()?.take(state, driver, chunks.min(cut.slots));
     if slots.len() < chunks.min(2) {
         context.ring.lock().ok()?.give_back(slots);
         return None;
@@ -72,6 +70,7 @@ impl Carrier<'_> {
     fn run_in(&self) -> (Code, usize) {
         let (job, slots) = (self.job, self.job.slots.len());
         let (mut opened, mut issued) = (slots.min(job.chunks), 0);
+        let fills = does_caller_fill(self.pool.threads);
         self.open(opened);
         while issued < job.chunks {
             // A chunk that reuses a slot may be filled when the GPU has read the previous one.
@@ -85,7 +84,7 @@ impl Carrier<'_> {
                 if code != 0 {
                     return (code, issued);
                 }
-            } else if !job.work() {
+            } else if !fills || !job.work() {
                 if issued == opened {
                     let code = self.driver.wait(job.slot(opened).event);
                     if code != 0 {

@@ -74,13 +74,12 @@ impl Contexts {
             state.say_once("the process may use one CPU here, and the driver needs as much of it");
             return None;
         };
-        let (pool, started) = Pool::start(threads - 1, gpu.cpus);
-        if started == 0 && threads > 1 {
+        let Some((pool, copying)) = Pool::start(threads, gpu.cpus) else {
             state.say_once("the system starts no more threads for this process");
             return None;
-        }
+        };
         if let Some(tally) = state.tally() {
-            tally.set_threads(started + 1);
+            tally.set_threads(copying);
         }
         pools.push((gpu.node, Arc::clone(&pool)));
         Some(pool)

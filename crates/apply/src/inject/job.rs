@@ -10,22 +10,30 @@ use super::touch::bring_in;
 /// How a copy is cut. The numbers are those measured best: see docs/results/try.md.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Cut {
-    /// What the GPU gets at once.
-    pub(super) chunk: usize,
+    /// What the GPU gets at once: it pauses for some microseconds after each.
+    chunk: usize,
+    /// So many chunks at the beginning have [`FIRST`] bytes, so that the GPU begins soon.
+    small: usize,
     /// What a thread takes at once: small enough that several share a chunk and the first one is soon full, but large where
     /// memory is new, because threads that bring in pages next to each other wait for each other.
     piece: usize,
-    /// Past the caches. Into the ring: where the threads' own rate is the limit, fetching the old content of the ring costs half
-    /// of the time. Out of it: for a copy that does not fit in the caches, fetching what is overwritten costs half; new pages are
-    /// in the caches already.
+    /// Past the caches. Into the ring: fetching its old content costs up to half of the time. Out of it: for a copy that does
+    /// not fit in the caches, fetching what is overwritten costs half; new pages are in the caches already.
     streams: bool,
+    /// Slots that it uses in turn, at most: enough that neither the threads nor the GPU wait for the other, and where the threads
+    /// are slower than the GPU, few enough that what the GPU has written is still in the caches.
+    pub(super) slots: usize,
 }
 
 const LARGE: usize = 64 << 20;
 const MEDIUM: usize = 16 << 20;
 const MIB: usize = 1 << 20;
-/// With so few threads their own rate is the limit, not that of the memory.
+/// A small chunk.
+const FIRST: usize = MIB;
+/// Fewer threads than these are slower than the link.
 const FEW: usize = 4;
+const MANY_SLOTS: usize = 16;
+const FEW_SLOTS: usize = 4;
 
 impl Cut {
     /// For a copy that this many threads share.
@@ -37,8 +45,9 @@ impl Cut {
     }
 
     fn into_ring(bytes: usize, threads: usize) -> Self {
-        let streams = bytes < LARGE || threads <= FEW;
-        Self { chunk: MIB, piece: if streams { MIB / 8 } else { MIB / 4 }, streams }
+        let is_fast = bytes >= 2 * MEDIUM && !does_caller_fill(threads);
+        let (chunk, small) = if is_fast { (SLOT, 4) } else { (MIB, 0) };
+        Self { chunk, small, piece: MIB / 8, streams: true, slots: MANY_SLOTS }
     }
 
     fn out_of_ring(bytes: usize, is_new: bool, threads: usize) -> Self {
@@ -54,8 +63,33 @@ impl Cut {
             true => MIB / 2,
             false => MIB / 8,
         };
-        Self { chunk, piece, streams }
+        let slots = if streams && threads < FEW { FEW_SLOTS } else { MANY_SLOTS };
+        Self { chunk, small: 0, piece, streams, slots }
     }
+
+    /// Chunks of a copy.
+    pub(super) fn count(&self, bytes: usize) -> usize {
+        let first = self.small * FIRST;
+        match bytes.checked_sub(first) {
+            Some(rest) => self.small + rest.div_ceil(self.chunk),
+            None => bytes.div_ceil(FIRST),
+        }
+    }
+
+    /// Where a chunk of a copy begins, and its length.
+    fn part(&self, bytes: usize, chunk: usize) -> (usize, usize) {
+        let (at, length) = match chunk.checked_sub(self.small) {
+            Some(large) => (self.small * FIRST + large * self.chunk, self.chunk),
+            None => (chunk * FIRST, FIRST),
+        };
+        (at, length.min(bytes - at))
+    }
+}
+
+/// Whether the calling thread fills slots as well. Where others fill them as fast as the GPU empties them, it only gives them to the
+/// GPU: a full slot that waits for a thread which is copying costs more than that thread gains.
+pub(super) fn does_caller_fill(threads: usize) -> bool {
+    threads <= FEW
 }
 
 #[derive(Debug)]
@@ -81,8 +115,8 @@ unsafe impl Sync for Job {}
 
 impl Job {
     pub(super) fn new(direction: Direction, host: *mut u8, bytes: usize, cut: Cut, slots: Vec<Slot>) -> Self {
-        let chunks = bytes.div_ceil(cut.chunk);
-        let pieces = |number: usize| (bytes - number * cut.chunk).min(cut.chunk).div_ceil(cut.piece);
+        let chunks = cut.count(bytes);
+        let pieces = |number: usize| cut.part(bytes, number).1.div_ceil(cut.piece);
         Self {
             direction,
             host,
@@ -99,8 +133,7 @@ impl Job {
 
     /// Where a chunk begins, and its length.
     pub(super) fn part(&self, chunk: usize) -> (usize, usize) {
-        let at = chunk * self.cut.chunk;
-        (at, self.cut.chunk.min(self.bytes - at))
+        self.cut.part(self.bytes, chunk)
     }
 
     pub(super) fn slot(&self, chunk: usize) -> Slot {
@@ -134,7 +167,7 @@ impl Job {
         self.chunks * self.pieces_per_chunk()
     }
 
-    /// The last chunk may have fewer; the rest of its numbers are empty pieces.
+    /// Small chunks and the last one have fewer; the rest of their numbers are empty pieces.
     fn pieces_per_chunk(&self) -> usize {
         self.cut.chunk / self.cut.piece
     }
@@ -196,7 +229,7 @@ mod tests {
     use crate::inject::driver::Event;
 
     fn job(from: &[u8], cut: Cut, pinned: &mut Vec<u8>) -> Job {
-        let chunks = from.len().div_ceil(cut.chunk);
+        let chunks = cut.count(from.len());
         pinned.resize(chunks * SLOT, 0);
         let memory = pinned.as_mut_ptr();
         let slots =
@@ -241,6 +274,14 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// Threads that are slower than the link find what it has brought in the caches; there, 16 slots made them up to a tenth slower.
+    #[test]
+    fn a_few_threads_copy_out_of_a_few_slots() {
+        let slots = |direction, threads| Cut::of(direction, 4 * LARGE, false, threads).slots;
+        assert_eq!((slots(Direction::Out, 2), slots(Direction::Out, 3)), (FEW_SLOTS, FEW_SLOTS));
+        assert_eq!((slots(Direction::Out, 4), slots(Direction::In, 2)), (MANY_SLOTS, MANY_SLOTS));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
-use super::job::Job;
+use super::job::{Job, does_caller_fill};
 use super::system::{Cpus, without_signals};
 
 /// How long a thread looks for work before it sleeps: copies come in groups, and waking a thread takes as long as one.
@@ -14,7 +14,7 @@ const STACK: usize = 128 << 10;
 pub(super) struct Pool {
     jobs: Mutex<Jobs>,
     wake: Condvar,
-    /// That copy, the calling one included.
+    /// That copy, the calling one included if it fills slots.
     pub(super) threads: usize,
     /// False if the process has no CPU for a thread that only looks for work.
     may_spin: bool,
@@ -27,13 +27,16 @@ struct Jobs {
 }
 
 impl Pool {
-    /// Starts this many threads, on these CPUs, or fewer if the system allows no more; says how many.
-    pub(super) fn start(threads: usize, cpus: Option<Cpus>) -> (Arc<Self>, usize) {
+    /// Starts as many threads as it takes for this many to copy, on these CPUs, or fewer if the system allows no more; says how many
+    /// copy. `None` if none could be started.
+    pub(super) fn start(threads: usize, cpus: Option<Cpus>) -> Option<(Arc<Self>, usize)> {
         let all = std::thread::available_parallelism().map_or(1, usize::from);
-        let pool = Arc::new(Self { threads: threads + 1, may_spin: threads + 1 < all, ..Self::default() });
+        let callers = usize::from(does_caller_fill(threads));
+        let wanted = threads - callers;
+        let pool = Arc::new(Self { threads, may_spin: wanted + 1 < all, ..Self::default() });
         let mut count = 0;
         without_signals(|| {
-            for _ in 0..threads {
+            for _ in 0..wanted {
                 let pool = Arc::clone(&pool);
                 let thread = std::thread::Builder::new().name("busbound-stage".to_owned()).stack_size(STACK);
                 let started = thread.spawn(move || {
@@ -48,7 +51,7 @@ impl Pool {
                 count += 1;
             }
         });
-        (pool, count)
+        (count > 0 || wanted == 0).then_some((pool, count + callers))
     }
 
     /// Threads work on this job until it is removed.

@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use super::job::does_caller_fill;
 use super::system::{self, Cpus};
 use crate::settings::Settings;
 
@@ -62,7 +63,7 @@ fn peak(speed: &str, width: &str) -> Option<f64> {
     (rate > 0.0 && lanes > 0.0).then_some(rate * lanes * coding / 8.0)
 }
 
-/// Threads that copy, the calling one included; `None` if there is only one CPU.
+/// Threads that copy, with the calling one if it does; `None` if there is only one CPU.
 pub(super) fn threads(settings: &Settings, gpu: &Gpu) -> Option<usize> {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     // Ranks that are bound to their own CPUs have their share already.
@@ -72,7 +73,13 @@ pub(super) fn threads(settings: &Settings, gpu: &Gpu) -> Option<usize> {
     if let Some(threads) = settings.threads {
         return (cpus > 1).then_some(threads);
     }
-    (share > 1).then(|| wanted(gpu.link.unwrap_or(USUAL_LINK), one_thread()).clamp(1, share.min(MOST)))
+    (share > 1).then(|| fitting(wanted(gpu.link.unwrap_or(USUAL_LINK), one_thread()), share))
+}
+
+/// No more than there are CPUs, with one for the calling thread.
+fn fitting(wanted: usize, cpus: usize) -> usize {
+    let threads = wanted.clamp(1, cpus.min(MOST));
+    if does_caller_fill(threads) { threads } else { threads.min(cpus - 1) }
 }
 
 /// As many as it takes to fill the link, each slower than one alone.
@@ -119,5 +126,11 @@ mod tests {
         assert_eq!(wanted(63.0, 14.5), 8, "in the caches a thread is faster than it will be");
         assert_eq!(wanted(63.0, 6.0), 15);
         assert_eq!(wanted(15.75, 12.0), 2);
+    }
+
+    #[test]
+    fn the_calling_thread_has_a_cpu_of_its_own_where_it_does_not_copy() {
+        assert_eq!([fitting(8, 16), fitting(8, 8), fitting(8, 5), fitting(8, 2)], [8, 7, 4, 2]);
+        assert_eq!([fitting(30, 64), fitting(3, 16), fitting(1, 2)], [MOST, 3, 1]);
     }
 }
