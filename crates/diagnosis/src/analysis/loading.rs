@@ -14,7 +14,7 @@ use crate::steps::phases::FoundPhase;
 #[non_exhaustive]
 pub struct Loading {
     pub bound: LoadingBound,
-    /// Copies to the device run.
+    /// Copies to the device run; copies of mapped files wait for the disk meanwhile.
     pub copy_ms: f64,
     /// The host is inside a copy call, and no copy runs.
     pub staging_ms: f64,
@@ -44,8 +44,10 @@ pub enum LoadingBound {
     Copies,
     /// Reading from disk, while the CPU waits.
     Disk,
-    /// The kernel: copying from the page cache, and page faults.
+    /// The kernel: copying what is read from the page cache, into new memory.
     PageCache,
+    /// The kernel, and hardly anything is read: page faults of new memory, or of mapped files that are in memory.
+    PageFaults,
     Deserialization,
     Operators,
     /// Other code of the program on the CPU.
@@ -77,6 +79,8 @@ fn deserializes(event: &Event<'_>) -> bool {
 /// The parts of a phase that loads.
 struct Parts {
     copying: IntervalSet,
+    /// Everything but copies of memory that cannot be a mapped file: other copies may wait for the disk.
+    may_read: IntervalSet,
     staging: IntervalSet,
     reading: IntervalSet,
     operators: IntervalSet,
@@ -84,8 +88,14 @@ struct Parts {
 }
 
 impl Parts {
-    /// `running`: when copies to the device run.
-    fn of(times: &IntervalSet, trace: &Trace, host: &Host<'_>, running: &IntervalSet) -> Self {
+    /// `running`: when copies to the device run; `pinned`: those from pinned memory.
+    fn of(
+        times: &IntervalSet,
+        trace: &Trace,
+        host: &Host<'_>,
+        running: &IntervalSet,
+        pinned: &IntervalSet,
+    ) -> Self {
         let within = |list: Vec<Interval>| IntervalSet::from_unsorted(list).intersection(times);
         let (mut calls, mut reading, mut operators) = (Vec::new(), Vec::new(), Vec::new());
         for event in trace.threads().flat_map(|track| track.events()) {
@@ -105,7 +115,8 @@ impl Parts {
         let reading = within(reading).difference(&copied);
         let operators = within(operators).difference(&copied).difference(&reading);
         let unrecorded = times.difference(&copied).difference(&reading).difference(&operators);
-        Self { copying, staging, reading, operators, unrecorded }
+        let may_read = times.difference(pinned);
+        Self { copying, may_read, staging, reading, operators, unrecorded }
     }
 }
 
@@ -121,9 +132,12 @@ pub(super) fn loading(
     let is_h2d = |copy: &&Event<'_>| {
         copy.transfer().is_some_and(|transfer| transfer.direction == Direction::HostToDevice)
     };
+    let is_of = |copy: &Event<'_>, kind| copy.transfer().is_some_and(|transfer| transfer.src == kind);
     let running = IntervalSet::from_unsorted(copies.iter().filter(is_h2d).map(|copy| copy.interval()));
+    let pinned = copies.iter().filter(|copy| is_of(copy, MemoryKind::Pinned)).map(|copy| copy.interval());
+    let pinned = IntervalSet::from_unsorted(pinned);
     let h2d_ms = running.length().as_millis();
-    let parts = Parts::of(&phase.times, trace, host, &running);
+    let parts = Parts::of(&phase.times, trace, host, &running, &pinned);
     let [copy_ms, staging_ms, deserialization_ms, operator_ms, unrecorded_ms] =
         [&parts.copying, &parts.staging, &parts.reading, &parts.operators, &parts.unrecorded]
             .map(|part| part.length().as_millis());
@@ -140,10 +154,9 @@ pub(super) fn loading(
         fix: String::new(),
     };
     loading.bound = loading.decide(phase, trace, &parts, h2d_bytes);
-    let is_pageable = copies
-        .iter()
-        .any(|copy| copy.transfer().is_some_and(|transfer| transfer.src == MemoryKind::Pageable));
-    loading.fix = fix(loading.bound, is_pageable, loading.files.is_some()).to_owned();
+    let is_pageable = copies.iter().any(|copy| is_of(copy, MemoryKind::Pageable));
+    let reads_disk = loading.files.map(|read| read.disk_ms >= MOST * phase.times.length().as_millis());
+    loading.fix = fix(loading.bound, is_pageable, reads_disk).to_owned();
     loading
 }
 
@@ -152,12 +165,11 @@ impl Loading {
         let all = phase.times.length().as_millis();
         let copied = self.copy_ms + self.staging_ms >= MOST * all;
         let at_link = self.h2d_gbps.zip(self.link_gbps).is_some_and(|(rate, peak)| rate >= AT_LINK * peak);
-        let uncopied = phase.times.difference(&parts.copying);
         match () {
             () if copied && at_link && self.staging_ms < self.copy_ms => LoadingBound::Link,
-            () if files::within(trace, &uncopied).is_some_and(|read| {
+            () if files::within(trace, &parts.may_read).is_some_and(|read| {
                 let is_much = read.disk_ms >= MOST * all && read.disk_bytes as f64 >= MOST * h2d_bytes as f64;
-                is_much && read.cpu_ms() <= IDLE_CPU * uncopied.length().as_millis()
+                is_much && read.cpu_ms() <= IDLE_CPU * parts.may_read.length().as_millis()
             }) =>
             {
                 LoadingBound::Disk
@@ -165,23 +177,30 @@ impl Loading {
             () if copied => LoadingBound::Copies,
             () if self.deserialization_ms >= MOST * all => LoadingBound::Deserialization,
             () if self.operator_ms >= MOST * all => LoadingBound::Operators,
-            () if self.unrecorded_ms >= MOST * all => self.bound_of_unrecorded(trace, &parts.unrecorded),
+            () if self.unrecorded_ms >= MOST * all => {
+                self.bound_of_unrecorded(trace, &parts.unrecorded, h2d_bytes)
+            }
             () => LoadingBound::Unknown,
         }
     }
 
     /// What most of the time is, in which nothing is recorded but the kernel's counts.
-    fn bound_of_unrecorded(&self, trace: &Trace, times: &IntervalSet) -> LoadingBound {
+    fn bound_of_unrecorded(&self, trace: &Trace, times: &IntervalSet, h2d_bytes: u64) -> LoadingBound {
         let Some(read) = files::within(trace, times) else { return LoadingBound::Unknown };
+        let is_read = read.read_bytes as f64 >= MOST * h2d_bytes as f64;
         match self.unrecorded_ms {
-            ms if read.disk_ms <= HARDLY_DISK * ms && read.system_ms >= MOST * ms => LoadingBound::PageCache,
+            ms if read.disk_ms <= HARDLY_DISK * ms && read.system_ms >= MOST * ms => match is_read {
+                true => LoadingBound::PageCache,
+                false => LoadingBound::PageFaults,
+            },
             ms if read.disk_ms <= MOST * ms && read.user_ms >= MOST * ms => LoadingBound::CpuWork,
             _ => LoadingBound::Unknown,
         }
     }
 }
 
-fn fix(bound: LoadingBound, is_pageable: bool, counts_files: bool) -> &'static str {
+/// `reads_disk`: whether a disk is read for most of the time; `None` if what is read is not recorded.
+fn fix(bound: LoadingBound, is_pageable: bool, reads_disk: Option<bool>) -> &'static str {
     match bound {
         LoadingBound::Link => {
             "Copy fewer bytes: load the weights in the type that the model computes in, or quantized."
@@ -195,7 +214,11 @@ fn fix(bound: LoadingBound, is_pageable: bool, counts_files: bool) -> &'static s
             "Read fewer bytes (only the shards that this rank needs, or quantized weights), several files at the same time, or from a faster disk."
         }
         LoadingBound::PageCache => {
-            "The files are in memory already: the kernel copies them, or maps their pages. busbound.offload.load reads safetensors into pinned memory, once."
+            "The files are in memory already, and the kernel copies them into new memory. busbound.offload.load reads safetensors into pinned memory, once."
+        }
+        LoadingBound::PageFaults => {
+            "The kernel maps pages, and hardly anything is read. Either new memory: each tensor that is cast, cloned or initialized on the CPU takes it; create the model on \
+             the meta device, and save the weights in the type that is used. Or mapped files that are in memory: busbound.offload.load reads safetensors into pinned memory, once."
         }
         LoadingBound::Deserialization => {
             "Save the weights as safetensors, or load with torch.load(mmap=True), so that tensors are not unpickled one by one."
@@ -207,7 +230,10 @@ fn fix(bound: LoadingBound, is_pageable: bool, counts_files: bool) -> &'static s
             "The program computes on the CPU: it deserializes, casts or initializes. Save the weights as safetensors in the type that is used, and create the \
              model on the meta device. torch.profiler with with_stack=True shows the functions."
         }
-        LoadingBound::Unknown if counts_files => {
+        LoadingBound::Unknown if reads_disk == Some(true) => {
+            "A disk is read while the CPU is busy: either may wait for the other. Load twice in one run: the second time, the files are in memory, and the difference is the disk's."
+        }
+        LoadingBound::Unknown if reads_disk.is_some() => {
             "Neither disk, page cache nor CPU alone takes half of the time. torch.profiler with with_stack=True shows the Python functions."
         }
         LoadingBound::Unknown => {
@@ -223,7 +249,8 @@ impl LoadingBound {
             Self::Link => "copies at the link's rate",
             Self::Copies => "copies below the link's rate",
             Self::Disk => "the disk",
-            Self::PageCache => "the page cache and page faults",
+            Self::PageCache => "the page cache",
+            Self::PageFaults => "page faults",
             Self::Deserialization => "deserialization",
             Self::Operators => "operators on the CPU",
             Self::CpuWork => "code on the CPU",
