@@ -62,6 +62,19 @@ class Updates:
         """One per block, and the one of what is on the GPU."""
         return [*self._optimizers.values(), *([] if self._on_gpu is None else [self._on_gpu])]
 
+    @property
+    def indices(self) -> list[int]:
+        """The blocks that are trained, in the order of their optimizers."""
+        return list(self._blocks)
+
+    def gradient_bytes(self, index: int) -> int:
+        return self._blocks[index].nbytes
+
+    def measure_rate(self) -> float | None:
+        """GB/s of copies of gradients to the host; ``None`` without a GPU."""
+        largest = max(self._blocks.values(), key=lambda each: each.nbytes, default=None)
+        return None if largest is None else self._downloads.rate(largest.buffer)
+
     def begin(self, refill: Callable[[int], None]) -> None:
         self._refill = refill
 

@@ -15,6 +15,7 @@ fn decoder(compute_ms: f64, gpu_bytes: u64) -> StreamInputs {
         outside_bytes: 525_000_000,
         activation_bytes: 100_000_000,
         slots: None,
+        training: None,
     }
 }
 
