@@ -27,7 +27,9 @@ impl Swap {
 
     /// The modules get the tensors of the slot.
     fn enter(&self, py: Python<'_>) -> PyResult<()> {
-        self.changes.iter().try_for_each(|(entries, name, here, there)| replace(py, entries, name, here, there))
+        self.changes
+            .iter()
+            .try_for_each(|(entries, name, here, there)| replace(py, entries, name, here, there))
     }
 
     /// The modules get their own tensors back. Whether a tensor of the slot was written to.

@@ -93,7 +93,8 @@ impl CudaRuntime {
     }
 
     fn copy(&self, fill: &Fill) -> bool {
-        let (target, source) = (with_exposed_provenance_mut(fill.target), with_exposed_provenance(fill.source));
+        let (target, source) =
+            (with_exposed_provenance_mut(fill.target), with_exposed_provenance(fill.source));
         let stream = fill.copies.pointer();
         // SAFETY: a slot and a block in host memory, both at least this long and kept as long as the ring.
         self.noted(unsafe { (self.copy_async)(target, source, fill.nbytes, HOST_TO_DEVICE, stream) })
@@ -136,7 +137,8 @@ impl Lane {
             let is_other = self.user.load(Ordering::Relaxed) != stream;
             let (runtime, stream) = (&self.runtime, Handle(stream));
             // The next release stands for the uses of both streams.
-            let works = (!is_other || runtime.wait(stream, self.released)) && runtime.wait(stream, self.filled);
+            let works =
+                (!is_other || runtime.wait(stream, self.released)) && runtime.wait(stream, self.filled);
             if works {
                 self.user.store(stream.0, Ordering::Relaxed);
             }

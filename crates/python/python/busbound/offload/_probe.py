@@ -148,9 +148,10 @@ def measure(store: Store, run: Callable[[], object], slots: int = 2, rehearsal: 
                 passes.append(one)
                 # A pass that waits for its result takes as long for the host as for the device.
                 host.append(wall if wall < 0.7 * lanes.milliseconds(begin, end) else probe.host_ms)
+        after = 0.0 if rehearsal is None else rehearsal.after_ms()
         return Measured(
             _medians([each.forward for each in passes], len(store.blocks)),
-            median(each.outside for each in passes),
+            median(each.outside for each in passes) + after,
             min(host),
             activations,
             engine.measure_rate(),

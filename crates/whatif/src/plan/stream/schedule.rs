@@ -95,7 +95,9 @@ impl Schedule {
                 continue;
             }
             let is_needed = |slot: &Slot| slot.block.is_some_and(|block| wanted.contains(&block));
-            let Some(slot) = self.ring.iter().position(|slot| slot.users == 0 && !is_needed(slot)) else { break };
+            let Some(slot) = self.ring.iter().position(|slot| slot.users == 0 && !is_needed(slot)) else {
+                break;
+            };
             self.ring[slot].block = Some(block);
             fetches.push(Fetch { block, slot: slot as u32 });
         }

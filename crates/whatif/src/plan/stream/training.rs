@@ -37,9 +37,8 @@ pub struct Updates {
 impl Training {
     /// All updates of a step, one after another, with the norms before them.
     pub(super) fn cpu_ms(&self) -> f64 {
-        let cpu = |updates: &Updates| {
-            updates.update_ms.iter().chain(updates.norm_ms.iter().flatten()).sum::<f64>()
-        };
+        let cpu =
+            |updates: &Updates| updates.update_ms.iter().chain(updates.norm_ms.iter().flatten()).sum::<f64>();
         self.updates.as_ref().map_or(0.0, cpu)
     }
 
@@ -68,7 +67,12 @@ impl Training {
             ensure(wrong.is_none(), "a time of a training step", "0 ms or more", wrong.unwrap_or(&0.0))?;
         }
         let is_part = (0.0..=outside_ms).contains(&self.between_ms);
-        ensure(is_part, "the time between forward and backward", "part of that outside of blocks", self.between_ms)
+        ensure(
+            is_part,
+            "the time between forward and backward",
+            "part of that outside of blocks",
+            self.between_ms,
+        )
     }
 }
 
