@@ -99,6 +99,19 @@ def test_weights_written_from_outside_are_copied_again():
         assert torch.equal(model(ids), reference(ids))
 
 
+def test_weights_that_got_other_memory_between_two_offloads_are_used():
+    """A model that came on the GPU goes back there, and may be trained before its plan is used again."""
+    torch.manual_seed(0)
+    model, ids = models.Decoder(**SMALL), words()
+    plan = busbound.offload.plan(model, gpu_memory="1GB", resident=[1], slots=2, **ON_CPU)
+    for _ in range(2):
+        expected = model(ids)
+        with busbound.offload(model, plan), torch.no_grad():
+            assert torch.equal(model(ids), expected)
+        for each in model.parameters():
+            each.data = each.data * 1.5
+
+
 class Counting(torch.nn.Module):
     """Writes to a parameter in its forward pass."""
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from ._memory import nbytes_of, tensors_of
+from ._memory import allocated, gradients_kept, nbytes_of, peak, tensors_of
 
 #: Groups of passes that are timed, and how long a group takes at least if its passes are short.
 _GROUPS = 3
@@ -51,13 +51,13 @@ def as_it_came(model: Any, run: Run, device: Any, budget: int | None) -> Rival |
     weights = sum(map(nbytes_of, tensors))
     if any(each.device != device for each in tensors) or (budget is not None and weights > budget):
         return None
-    before = _allocated(device)
-    with _gradients_kept(tensors):
+    before = allocated(device)
+    with gradients_kept(model):
         try:
             ms = times(run, device)
         except torch.cuda.OutOfMemoryError:
             return None
-    needed = weights + _peak(device) - before
+    needed = weights + peak(device) - before
     return None if budget is not None and needed > budget else Rival(None, ms)
 
 
@@ -65,7 +65,7 @@ def decide(rival: Rival, run: Run, device: Any, model: Any) -> Decision:
     """Times offload, in turns with what it replaces if that can run now."""
     mine: list[float] = []
     others = list(rival.ms)
-    with _gradients_kept(list(tensors_of(model))):
+    with gradients_kept(model):
         if rival.run is None:
             mine = times(run, device)
         else:
@@ -97,32 +97,6 @@ def _group(run: Run, passes: int, device: Any) -> float:
     return (perf_counter() - begin) * 1e3 / passes
 
 
-class _gradients_kept:  # noqa: N801 — used like a function
-    """Backward passes inside leave the gradients as they were."""
-
-    def __init__(self, tensors: list[Any]) -> None:
-        self._before = [(each, each.grad) for each in tensors if each.requires_grad and each.is_leaf]
-
-    def __enter__(self) -> None:
-        for each, _ in self._before:
-            each.grad = None
-
-    def __exit__(self, *_: object) -> None:
-        for each, gradient in self._before:
-            each.grad = gradient
-
-
 def _synchronize(device: Any) -> None:
     if device.type == "cuda":
         torch.cuda.synchronize(device)
-
-
-def _allocated(device: Any) -> int:
-    if device.type != "cuda":
-        return 0
-    torch.cuda.reset_peak_memory_stats(device)
-    return int(torch.cuda.memory_allocated(device))
-
-
-def _peak(device: Any) -> int:
-    return int(torch.cuda.max_memory_allocated(device)) if device.type == "cuda" else 0

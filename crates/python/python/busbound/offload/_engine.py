@@ -93,6 +93,8 @@ class Engine:
     def _begin(self) -> None:
         self._is_open = True
         self._store.move_outside()
+        for block in self._store.blocks:
+            block.take_again()
         for block in self._resident.values():
             there = block.flat.to(self._store.device)
             _assign(block.tensors, block.views_in(there))

@@ -44,7 +44,7 @@ class CudaDownloads:
             self.copy(target, source)
         end.record(self._stream)
         end.synchronize()
-        return times * target.nbytes / float(begin.elapsed_time(end)) / 1e6
+        return float(times * target.nbytes / begin.elapsed_time(end) / 1e6)
 
 
 class HostDownloads:

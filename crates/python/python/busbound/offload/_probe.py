@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import torch
 
 from ._engine import Engine
-from ._memory import tensors_of
+from ._memory import allocated, gradients_kept, peak
 from ._rehearsal import Rehearsal
 from ._store import Store
 
@@ -123,46 +123,43 @@ class Probe:
 def measure(store: Store, run: Callable[[], object], slots: int = 2, rehearsal: Rehearsal | None = None) -> Measured:
     """Runs some passes with everything streamed. With a rehearsal, the CPU updates copies of the weights."""
     probe = Probe()
-    updates = None if rehearsal is None else rehearsal.updates
-    engine = Engine(store, (), slots, probe, updates)
+    engine = Engine(store, (), slots, probe, None if rehearsal is None else rehearsal.updates)
     engine.open()
-    gradients = [(each, each.grad) for each in tensors_of(store.model) if each.requires_grad]
     try:
-        lanes = engine.lanes
-        passes: list[_Pass] = []
-        host: list[float] = []
-        activations = 0
+        return _measured(engine, probe, store, run, rehearsal)
+    finally:
+        engine.close()
+        if rehearsal is not None:
+            rehearsal.close()
+
+
+def _measured(engine: Engine, probe: Probe, store: Store, run: Callable[[], object], rehearsal: Rehearsal | None) -> Measured:
+    lanes, blocks = engine.lanes, len(store.blocks)
+    passes: list[_Pass] = []
+    host: list[float] = []
+    activations = 0
+    with gradients_kept(store.model) as forget_gradients:
         for number in range(_WARMUP + _MEASURED):
-            _forget_gradients(gradients)
-            before = _allocated(store.device)
+            forget_gradients()
+            before = allocated(store.device)
             probe.host_ms, began = 0.0, perf_counter()
             begin = lanes.mark()
             run()
             end = lanes.mark()
             wall = (perf_counter() - began) * 1e3
             one = probe.take(begin, end, lanes)
-            activations = max(activations, _peak(store.device) - before)
+            activations = max(activations, peak(store.device) - before)
             if rehearsal is not None:
                 rehearsal.end_step(engine)
             if number >= _WARMUP:
                 passes.append(one)
                 # A pass that waits for its result takes as long for the host as for the device.
                 host.append(wall if wall < 0.7 * lanes.milliseconds(begin, end) else probe.host_ms)
-        after = 0.0 if rehearsal is None else rehearsal.after_ms()
-        return Measured(
-            _medians([each.forward for each in passes], len(store.blocks)),
-            median(each.outside for each in passes) + after,
-            min(host),
-            activations,
-            engine.measure_rate(),
-            _training(passes, len(store.blocks), rehearsal),
-        )
-    finally:
-        for each, gradient in gradients:
-            each.grad = gradient
-        engine.close()
-        if rehearsal is not None:
-            rehearsal.close()
+    compute = _medians([each.forward for each in passes], blocks)
+    outside = median(each.outside for each in passes) + (0.0 if rehearsal is None else rehearsal.after_ms())
+    return Measured(
+        compute, outside, min(host), activations, engine.measure_rate(), _training(passes, blocks, rehearsal)
+    )
 
 
 def _training(passes: list[_Pass], blocks: int, rehearsal: Rehearsal | None) -> TrainingTimes | None:
@@ -177,19 +174,3 @@ def _training(passes: list[_Pass], blocks: int, rehearsal: Rehearsal | None) -> 
 
 def _medians(passes: list[dict[int, float]], blocks: int) -> list[float]:
     return [median(each.get(index, 0.0) for each in passes) for index in range(blocks)]
-
-
-def _forget_gradients(gradients: list[tuple[Any, Any]]) -> None:
-    for each, _ in gradients:
-        each.grad = None
-
-
-def _allocated(device: Any) -> int:
-    if device.type != "cuda":
-        return 0
-    torch.cuda.reset_peak_memory_stats(device)
-    return int(torch.cuda.memory_allocated(device))
-
-
-def _peak(device: Any) -> int:
-    return int(torch.cuda.max_memory_allocated(device)) if device.type == "cuda" else 0

@@ -82,6 +82,7 @@ pub struct Stream {
     pub copy_ms: f64,
     pub copy_gbps: f64,
     /// The CPU's updates of weights, one after another.
+    #[serde(skip_serializing_if = "is_zero")]
     pub cpu_ms: f64,
     pub bound: StreamBound,
     pub streamed_bytes: u64,
@@ -91,6 +92,11 @@ pub struct Stream {
     pub one_gb_more_ms: Option<f64>,
     /// GPU memory with which compute hides all copies; `null` if it does already.
     pub hides_all_bytes: Option<u64>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives references")]
+fn is_zero(ms: &f64) -> bool {
+    *ms == 0.0
 }
 
 /// More blocks than any model has; keeps planning instant.

@@ -88,7 +88,7 @@ pub(super) struct Step {
 const STEPS: usize = 6;
 /// Steps averaged.
 const AVERAGED: usize = 2;
-/// Blocks whose gradients may be on their way to the host before backward waits.
+/// Blocks whose gradients may be being copied to the host before backward waits.
 const IN_FLIGHT: usize = 2;
 
 /// The duration of a steady step. `outside_ms` is all compute outside of blocks.
