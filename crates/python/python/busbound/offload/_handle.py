@@ -106,7 +106,7 @@ class Handle:
         Raises:
             OffloadError: There are no inputs, the offload has ended, or nothing was recorded.
         """
-        # Not at the top: it needs the native part, and the engine does not.
+        # Not at the top: few need it, and it imports the profiler.
         from .._profile import profile
 
         if not self._engine.is_open:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from .._native import BusboundError, plan_stream
 from ._blocks import SMALLEST_BLOCK, find_blocks
 from ._compare import Rival, as_it_came
 from ._memory import nbytes_of
@@ -133,8 +134,7 @@ class Plan:
             or f"offload: {blocks - resident} of {blocks} blocks streamed ({text_of(answer.get('streamed_bytes', 0))} per pass), "
             f"{resident} resident, {self.slots} slots"
         ]
-        if "used_bytes" in answer:
-            lines.append(f"GPU memory: {text_of(answer['used_bytes'])} of {text_of(self.budget)}")
+        lines.append(f"GPU memory: {text_of(answer['used_bytes'])} of {text_of(self.budget)}")
         if self.step_ms is not None and self.range_ms is not None:
             low, high = self.range_ms
             lines.append(f"expected: {self.step_ms:.1f} ms per {self.unit} ({low:.1f}\u2013{high:.1f})")
@@ -155,7 +155,7 @@ class Plan:
         elif self.measured is None:
             copies = f"copies take {answer['copy_ms']:.1f} ms; " if answer.get("copy_ms") else ""
             lines.append(f"{copies}compute is unknown: give example_inputs to predict the time of a pass")
-        lines.extend(f"note: {note}" for note in [*_summary(self.store.notes), *answer.get("notes", [])])
+        lines.extend(f"note: {note}" for note in _summary(self.store.notes))
         return "\n".join(lines)
 
     def __repr__(self) -> str:
@@ -271,10 +271,6 @@ def _answer(
     resident: Sequence[int] | None,
 ) -> dict[str, Any]:
     stays = None if resident is None else [index in set(resident) for index in range(len(store.blocks))]
-    try:
-        from .._native import BusboundError, plan_stream
-    except ImportError:
-        return _spread(store, budget, fixed + _activations(budget, measured), slots or 2, stays)
     compute = [0.0] * len(store.blocks) if measured is None else measured.compute_ms
     try:
         answer = plan_stream(
@@ -299,25 +295,6 @@ def _answer(
 
 def _activations(budget: int, measured: Measured | None) -> int:
     return int(budget * _UNKNOWN_ACTIVATIONS) if measured is None else measured.activation_bytes
-
-
-def _spread(store: Store, budget: int, fixed: int, slots: int, given: list[bool] | None) -> dict[str, Any]:
-    """Without the native part: residents at equal distances, and no prediction."""
-    sizes = [block.nbytes for block in store.blocks]
-    room = budget - fixed - slots * max(sizes)
-    if given is None and budget - fixed >= sum(sizes):
-        room, slots = sum(sizes), 0
-    if given is None and room < 0:
-        raise OffloadError(f"gpu_memory must be at least {text_of(fixed + 2 * max(sizes))}, not {text_of(budget)}")
-    share, owed, resident = room / sum(sizes), 0.0, []
-    for size in sizes:
-        owed += size * share
-        resident.append(owed >= size * (1 - 1e-9))
-        owed -= size if resident[-1] else 0
-    resident = resident if given is None else given
-    streamed = sum(size for size, stays in zip(sizes, resident, strict=True) if not stays)
-    notes = ["the native part of busbound is not installed: no prediction"]
-    return {"resident": resident, "slots": slots, "streamed_bytes": streamed, "notes": notes}
 
 
 def caller(model: Any, inputs: Any) -> Callable[[], object]:
