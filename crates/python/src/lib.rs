@@ -3,8 +3,11 @@
 mod answer;
 mod arguments;
 mod attend;
+mod exchange;
 mod failure;
 mod history;
+mod lane;
+mod schedule;
 mod stream;
 mod table;
 mod trace;
@@ -24,11 +27,17 @@ mod _native {
     #[pymodule_export]
     use super::answer::{Answer, combine, compare, merge, summarize};
     #[pymodule_export]
+    use super::exchange::Swap;
+    #[pymodule_export]
     use super::failure::BusboundError;
     #[pymodule_export]
     use super::history::history;
     #[pymodule_export]
+    use super::lane::{CudaRuntime, Fill, Lane};
+    #[pymodule_export]
     use super::run_command;
+    #[pymodule_export]
+    use super::schedule::PySchedule;
     #[pymodule_export]
     use super::stream::{plan_stream, plan_together};
     #[pymodule_export]

@@ -1,7 +1,7 @@
 //! The planner of busbound.offload.
 
 use busbound::machine::LinkFacts;
-use busbound::whatif::plan::stream::{Block, Component, Stream, StreamInputs, Together};
+use busbound::whatif::plan::stream::{Block, Component, Stream, StreamInputs, Together, Training, Updates};
 use pyo3::prelude::*;
 
 use crate::arguments::machine_of;
@@ -11,7 +11,7 @@ use crate::failure::failed;
 #[pyfunction]
 #[pyo3(signature = (
     bytes, compute_ms, outside_ms, host_ms, gpu_bytes, outside_bytes, activation_bytes,
-    measured_gbps = None, machine = None, slots = None, resident = None
+    measured_gbps = None, machine = None, slots = None, resident = None, training = None
 ))]
 #[expect(clippy::too_many_arguments, reason = "the caller is Python code of this package")]
 pub(crate) fn plan_stream(
@@ -26,6 +26,7 @@ pub(crate) fn plan_stream(
     machine: Option<String>,
     slots: Option<u32>,
     resident: Option<Vec<bool>>,
+    training: Option<PyTraining>,
 ) -> PyResult<String> {
     let alone = PyComponent {
         bytes,
@@ -38,12 +39,34 @@ pub(crate) fn plan_stream(
         slots,
         uses: 1.0,
     };
-    let inputs = StreamInputs { gpu_bytes, ..alone.component(&machine_of(machine)?.link_of(None)).inputs };
+    let inputs = alone.component(&machine_of(machine)?.link_of(None)).inputs;
+    let inputs = StreamInputs { gpu_bytes, training: training.map(PyTraining::training), ..inputs };
     let plan = match resident {
         None => Stream::plan(&inputs),
         Some(resident) => Stream::predict(&inputs, resident, slots.unwrap_or(2)),
     };
     serde_json::to_string(&plan.map_err(failed)?).map_err(failed)
+}
+
+/// What was measured of a training step after its forward pass, in milliseconds.
+#[derive(FromPyObject)]
+pub(crate) struct PyTraining {
+    backward: Vec<f64>,
+    between: f64,
+    /// Empty if the CPU updates nothing.
+    gradients: Vec<f64>,
+    updates: Vec<f64>,
+    /// Empty if gradients are not clipped.
+    norms: Vec<f64>,
+}
+
+impl PyTraining {
+    fn training(self) -> Training {
+        let norm_ms = (!self.norms.is_empty()).then_some(self.norms);
+        let updates = Updates { gradients_ms: self.gradients, update_ms: self.updates, norm_ms };
+        let updates = (!updates.update_ms.is_empty()).then_some(updates);
+        Training { backward_ms: self.backward, between_ms: self.between, updates }
+    }
 }
 
 /// One model of several: what was measured of it, and how often it runs.
@@ -75,6 +98,7 @@ impl PyComponent {
                 outside_bytes: self.outside_bytes,
                 activation_bytes: self.activation_bytes,
                 slots: self.slots,
+                training: None,
             },
         }
     }

@@ -49,6 +49,9 @@ class PlanOptions(TypedDict, total=False):
     is called once for each block."""
     max_norm: float | None
     """Clips the norm of all gradients. Weights are then updated in ``step``, not during backward."""
+    compare: bool | Callable[[], object]
+    """With example inputs, a few passes are timed with and without offload, and offload steps aside if it is not faster: ``True`` compares
+    with the model as it came, if that is on the GPU and within ``gpu_memory``; a function runs a pass of what offload replaces."""
 
 
 class TogetherOptions(TypedDict, total=False):

@@ -10,19 +10,22 @@ from __future__ import annotations
 import functools
 import threading
 from collections import deque
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from time import perf_counter_ns
 from typing import Any
 
 import torch
 
+from .._native import Schedule
 from ._exchange import Exchange
 from ._ring import Ring
 from ._saved import saved_tensors
-from ._schedule import BACKWARD, FORWARD, Schedule
 from ._sizes import OffloadError
 from ._store import Store
 from ._updates import Updates
+
+#: A block is used in the forward pass, or its weights are needed by the backward pass.
+FORWARD, BACKWARD = 0, 1
 
 #: Passes whose times are kept.
 _KEPT = 64
@@ -90,6 +93,8 @@ class Engine:
     def _begin(self) -> None:
         self._is_open = True
         self._store.move_outside()
+        for block in self._store.blocks:
+            block.take_again()
         for block in self._resident.values():
             there = block.flat.to(self._store.device)
             _assign(block.tensors, block.views_in(there))
@@ -150,6 +155,11 @@ class Engine:
         marks = list(self.passes)
         return [self._lanes.milliseconds(*pair) for pair in zip(marks, marks[1:])]  # noqa: B905, RUF007 — pairs of neighbors
 
+    def forget_passes(self) -> None:
+        """What was timed so far is not part of a report."""
+        self.passes.clear()
+        self.host_ns.clear()
+
     def measure_rate(self, times: int = 4) -> float | None:
         """GB/s of copies of the largest block, one after another; ``None`` without a GPU."""
         largest = max(self._streamed, key=lambda index: self._store.blocks[index].nbytes)
@@ -163,6 +173,7 @@ class Engine:
         exchanges = self._ring.exchanges(index)
         is_first = index == self._streamed[0]
         is_compiling, is_grad_enabled = torch.compiler.is_compiling, torch.is_grad_enabled
+        in_backward = torch._C._current_graph_task_id
 
         @functools.wraps(inner)
         def forward(*args: Any, **kwargs: Any) -> Any:
@@ -175,7 +186,8 @@ class Engine:
             is_trained = is_recorded and block.trainable
             if is_trained and updates is None:
                 raise OffloadError(_TRAINABLE.format(block.name))
-            if is_first:
+            # Checkpointing runs blocks again within backward.
+            if is_first and in_backward() == -1:
                 self.passes.append(lanes.mark())
             if probe is not None:
                 probe.arrives(index, lanes)
@@ -215,7 +227,10 @@ class Engine:
         with self._lock:
             if self._held is not None:
                 self._release_held(index)
-            slot, is_missing = self._schedule.enter(index, phase)
+            try:
+                slot, is_missing = self._schedule.enter(index, phase)
+            except IndexError:
+                raise OffloadError(_NO_SLOT.format(self._slots)) from None
             block = self._store.blocks[index]
             versions = block.versions()
             # Or written to since its last use, by load_state_dict for example.
@@ -229,13 +244,21 @@ class Engine:
         with self._lock:
             if exchange.leave():
                 self._keep_changed(index, exchange)
-            self._lanes.release(slot)
             self._schedule.leave(slot)
-            self._fetch_ahead()
+            fetches = self._schedule.ahead()
+            if len(fetches) == 1 and self._updates is None:
+                block, free = fetches[0]
+                self._lanes.turn(slot, self._ring.fillers[block][free])
+            else:
+                self._lanes.release(slot)
+                self._fetch(fetches)
 
     def _fetch_ahead(self) -> None:
+        self._fetch(self._schedule.ahead())
+
+    def _fetch(self, fetches: Sequence[tuple[int, int]]) -> None:
         fillers, updates = self._ring.fillers, self._updates
-        for block, slot in self._schedule.ahead():
+        for block, slot in fetches:
             # A block that is being updated is copied afterwards.
             if updates is None or not updates.is_pending(block):
                 fillers[block][slot]()
@@ -315,10 +338,14 @@ class Engine:
             begin = perf_counter_ns()
             if self._updates is not None:
                 self._updates.wait(index)
+            if self._probe is not None:
+                self._probe.arrives(index, self._lanes)
             with self._lock:
                 slot = self._enter(index, BACKWARD)
                 self._held = held = (index, slot)
                 self._fetch_ahead()
+            if self._probe is not None:
+                self._probe.turns(index, self._lanes)
             self.host_ns.append(perf_counter_ns() - begin)
         return _tensor_at(self._ring.slot(held[1]), offset, like)
 
@@ -346,6 +373,10 @@ _COMPILED = (
 _CAPTURED = (
     "a CUDA graph is being captured: offload decides between the blocks what to copy, which a graph cannot repeat; "
     "capture the model without offload"
+)
+_NO_SLOT = (
+    "{} blocks are in use at the same time, as many as the ring has slots: "
+    "a block calls another one; give the outer ones as blocks="
 )
 _TRAINABLE = (
     "block {} has parameters that require gradients, and streams them: run inference under torch.no_grad(), freeze the "

@@ -7,88 +7,70 @@ Weights that a module also keeps elsewhere (the list of weights of an LSTM) are 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from operator import attrgetter
 from typing import Any
 
 import torch
+
+from .._native import Swap
 
 _VERSION = attrgetter("_version")
 #: Where modules keep their weights and children.
 _USUAL = ("_parameters", "_buffers", "_modules")
 
 
-#: A dictionary, a name in it, the value that it has and the one that it gets.
-_Change = tuple[dict[str, Any], str, Any, Any]
-
-
 class Exchange:
     """The tensors of one block in one slot. ``views`` are views of ``flat``, and nobody else writes through it."""
 
-    __slots__ = ("_before", "_flat", "_in", "_moved", "_out", "there", "views")
+    __slots__ = ("_before", "_moved", "_swap", "enter", "leave", "there", "views")
 
     def __init__(
         self, module: Any, tensors: Sequence[Any], flat: Any, views: Sequence[Any], host_views: Sequence[Any]
     ) -> None:
-        self._flat, self.views = flat, tuple(views)
+        self.views = tuple(views)
         kept = _kept_elsewhere(module, {id(tensor) for tensor in tensors})
         there = {
             id(tensor): _like(tensor, view)
             for tensor, view in zip(tensors, views, strict=True)
             if id(tensor) not in kept
         }
-        #: The dictionary of a module, the name in it, the model's own tensor and that of the slot; and the way back.
-        self._in: list[_Change] = [
-            (entries, name, tensor, there[id(tensor)])
-            for each in module.modules()
-            for entries in (each._parameters, each._buffers)
-            for name, tensor in entries.items()
-            if id(tensor) in there
-        ]
         #: The slot's parameter for each tensor; ``None`` for those that are moved.
         self.there = tuple(there.get(id(tensor)) for tensor in tensors)
-        self._out: list[_Change] = [(entries, name, there, here) for entries, name, here, there in self._in]
+        # Somebody may assign another one or remove it meanwhile, which stays.
+        self._swap = Swap(
+            [
+                (entries, name, tensor, there[id(tensor)])
+                for each in module.modules()
+                for entries in (each._parameters, each._buffers)
+                for name, tensor in entries.items()
+                if id(tensor) in there
+            ],
+            flat,
+        )
         #: The model's own tensor, what it is in the slot, and what it is in host memory.
         self._moved = [each for each in zip(tensors, views, host_views, strict=True) if id(each[0]) in kept]
         #: Versions of the moved ones when the block began.
         self._before = 0
+        #: The block uses the slot.
+        self.enter: Callable[[], None] = self._enter if self._moved else self._swap.enter
+        #: The model's own tensors are back. Whether the block wrote to one of them while it used the slot.
+        self.leave: Callable[[], bool] = self._leave if self._moved else self._swap.leave
 
-    def enter(self) -> None:
-        """The block uses the slot."""
-        try:
-            for entries, name, here, there in self._in:
-                # Somebody may have assigned another one meanwhile, which stays.
-                if entries[name] is here:
-                    entries[name] = there
-        except KeyError:
-            _assign(self._in)
-        if self._moved:
-            for tensor, view, _ in self._moved:
-                tensor.data = view
-            self._before = sum(_VERSION(each[0]) for each in self._moved)
+    def _enter(self) -> None:
+        self._swap.enter()
+        for tensor, view, _ in self._moved:
+            tensor.data = view
+        self._before = self._versions()
 
-    def leave(self) -> bool:
-        """The model's own tensors are back. Whether the block wrote to one of them while it used the slot."""
-        try:
-            for entries, name, there, here in self._out:
-                if entries[name] is there:
-                    entries[name] = here
-        except KeyError:
-            _assign(self._out)
-        # Views count their writes together with what they are views of.
-        is_written: bool = self._flat._version != 0
-        if self._moved:
-            is_written |= sum(_VERSION(each[0]) for each in self._moved) != self._before
-            for tensor, _, view in self._moved:
-                tensor.data = view
+    def _leave(self) -> bool:
+        is_written = self._swap.leave() or self._versions() != self._before
+        for tensor, _, view in self._moved:
+            tensor.data = view
         return is_written
 
-
-def _assign(changes: list[_Change]) -> None:
-    """The same where somebody removed a tensor. From the beginning: what was done is not done again."""
-    for entries, name, before, after in changes:
-        if entries.get(name) is before:
-            entries[name] = after
+    def _versions(self) -> int:
+        return sum(_VERSION(tensor) for tensor, _, _ in self._moved)
 
 
 def _like(tensor: Any, view: Any) -> Any:

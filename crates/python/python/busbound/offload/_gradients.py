@@ -34,6 +34,18 @@ class CudaDownloads:
     def pinned(self, like: Any) -> Any:
         return torch.empty(like.shape, dtype=like.dtype, pin_memory=True)
 
+    def rate(self, target: Any, times: int = 4) -> float | None:
+        """GB/s of copies into this buffer, one after another."""
+        source = torch.empty_like(target, device=self._device)
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        self.copy(target, source)
+        begin.record(self._stream)
+        for _ in range(times):
+            self.copy(target, source)
+        end.record(self._stream)
+        end.synchronize()
+        return float(times * target.nbytes / begin.elapsed_time(end) / 1e6)
+
 
 class HostDownloads:
     """The same where copies are synchronous."""
@@ -46,6 +58,9 @@ class HostDownloads:
 
     def pinned(self, like: Any) -> Any:
         return torch.empty(like.shape, dtype=like.dtype)
+
+    def rate(self, target: Any, times: int = 4) -> float | None:
+        return None
 
 
 Downloads = CudaDownloads | HostDownloads
@@ -80,6 +95,15 @@ class BlockGradients:
         self.is_updated = False
         #: Whether the norm of all that has come so far is being measured.
         self.is_measured = False
+
+    @property
+    def buffer(self) -> Any:
+        """The host memory of all of them."""
+        return self._memory.tensor
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.buffer.nbytes)
 
     def used(self, slot: int, *, in_backward: bool) -> None:
         """A forward pass with gradients uses the block."""

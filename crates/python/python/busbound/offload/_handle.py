@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 from statistics import median
 from types import TracebackType
 from typing import Any
 
+from ._compare import Decision, decide
 from ._engine import Engine
 from ._plan import BOUNDS, Plan, caller
 from ._sizes import OffloadError, text_of
 from ._updates import StreamedOptimizer, Updates
+
+_LOG = logging.getLogger("busbound.offload")
 
 #: Passes that are timed before those that are recorded: they show what recording costs.
 _UNRECORDED = 5
@@ -27,6 +31,30 @@ class Handle:
         if self._updates is not None:
             engine = self._engine
             self._optimizer = StreamedOptimizer(self._updates, engine.end_backward, engine.end_step)
+        self._decision = self._compared()
+
+    def _compared(self) -> Decision | None:
+        """Ends the offload if it gains nothing."""
+        plan = self.plan
+        if plan.rival is None or plan.run is None or plan.aside is not None:
+            return None
+        try:
+            decision = decide(plan.rival, plan.run, plan.store.device, plan.model)
+        except BaseException:
+            self.close()
+            raise
+        self._engine.forget_passes()
+        if not decision.is_faster:
+            self.close()
+            _LOG.warning(decision.line)
+        return decision
+
+    @property
+    def aside(self) -> str | None:
+        """Why nothing is streamed, in one line; ``None`` if something is."""
+        if self._decision is not None and not self._decision.is_faster:
+            return self._decision.line
+        return self.plan.aside
 
     @property
     def model(self) -> Any:
@@ -62,7 +90,7 @@ class Handle:
         Returns:
             Predicted against measured. Printing it shows both.
         """
-        return Report(self.plan, self._engine, self._updates)
+        return Report(self.plan, self._engine, self._updates, self.aside)
 
     def explain(self, example_inputs: Any = None, *, passes: int = 3, directory: str | None = None) -> str | None:
         """Records a few passes with torch.profiler and shows the page with their timeline, in a notebook or a browser.
@@ -78,7 +106,7 @@ class Handle:
         Raises:
             OffloadError: There are no inputs, the offload has ended, or nothing was recorded.
         """
-        # Not at the top: it needs the native part, and the engine does not.
+        # Not at the top: few need it, and it imports the profiler.
         from .._profile import profile
 
         if not self._engine.is_open:
@@ -113,8 +141,10 @@ def _updates_of(plan: Plan) -> Updates | None:
 class Report:
     """Predicted against measured. A pass is the time from one use of the first streamed block to the next."""
 
-    def __init__(self, plan: Plan, engine: Engine, updates: Updates | None = None) -> None:
+    def __init__(self, plan: Plan, engine: Engine, updates: Updates | None = None, aside: str | None = None) -> None:
         self.plan = plan
+        #: Why nothing is streamed, in one line.
+        self.aside = aside
         #: Milliseconds per step in which the CPU updates weights, and in which the step waits for it after backward.
         self.update_ms: float | None = median(updates.update_ms) if updates is not None and updates.update_ms else None
         self.update_wait_ms: float | None = median(updates.wait_ms) if updates is not None and updates.wait_ms else None
@@ -144,8 +174,8 @@ class Report:
     def __str__(self) -> str:
         if self.pass_ms is None:
             # Passes are timed where blocks are streamed.
-            return self.plan.aside or "offload: no complete pass yet"
-        lines = [f"offload: {self.pass_ms:.1f} ms per pass (median of {max(1, len(self.passes_ms) - 1)})"]
+            return self.aside or "offload: no complete pass yet"
+        lines = [f"offload: {self.pass_ms:.1f} ms per {self.plan.unit} (median of {max(1, len(self.passes_ms) - 1)})"]
         if self.plan.step_ms is not None and self.plan.range_ms is not None:
             low, high = self.plan.range_ms
             lines.append(f"predicted {self.plan.step_ms:.1f} ms ({low:.1f}\u2013{high:.1f})")
@@ -153,8 +183,7 @@ class Report:
             by = BOUNDS[str(self.plan.bound)]
             lines.append(f"{self.share_of_limit:.0%} of the limit, {self.plan.limit_ms:.1f} ms, set by {by}")
         if self.streamed_bytes:
-            gbps = self.streamed_bytes / self.pass_ms / 1e6
-            lines.append(f"streamed {text_of(self.streamed_bytes)} per pass, {gbps:.1f} GB/s on average")
+            lines.append(self._streamed())
         lines.append(f"host time {self.host_us_per_block:.0f} µs per block; {self.misses} blocks were not copied ahead")
         if self.update_ms is not None:
             lines.append(
@@ -162,3 +191,10 @@ class Report:
             )
         lines.extend(f"note: {note}" for note in self.notes[:8])
         return "\n".join(lines)
+
+    def _streamed(self) -> str:
+        if self.plan.unit == "step":
+            # How much of it is copied twice depends on the slots.
+            return f"streamed {text_of(self.streamed_bytes)}, forward and backward"
+        gbps = self.streamed_bytes / float(self.pass_ms or 1.0) / 1e6
+        return f"streamed {text_of(self.streamed_bytes)} per pass, {gbps:.1f} GB/s on average"

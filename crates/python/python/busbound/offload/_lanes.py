@@ -5,16 +5,17 @@ On a device without streams everything happens in order, and there is nothing to
 
 from __future__ import annotations
 
-import ctypes
 import time
 from collections.abc import Callable
 from typing import Any
 
 import torch
 
-from ._runtime import Runtime, runtime
+from .._native import Fill, Lane
+from ._runtime import runtime
 
-_NO_FLAGS = ctypes.c_uint(0)
+#: Copies a block into a slot.
+Filler = Callable[[], None]
 
 
 class CudaLanes:
@@ -28,12 +29,14 @@ class CudaLanes:
         self._released = [torch.cuda.Event() for _ in range(slots)]
         #: The stream that uses the slot.
         self._user: list[Any] = [None] * slots
-        #: Whether a CUDA graph is being captured: its copies would have to be part of it.
-        self.is_capturing: Callable[[], bool] = torch.cuda.is_current_stream_capturing
         # What was enqueued before the ring's memory was allocated may still use that memory.
         self._copies.wait_stream(torch.cuda.current_stream(device))
 
-    def filler(self, slot: int, target: Any, source: Any) -> Callable[[], None]:
+    def is_capturing(self) -> bool:
+        """Whether a CUDA graph is being captured: its copies would have to be part of it."""
+        return bool(torch.cuda.is_current_stream_capturing())
+
+    def filler(self, slot: int, target: Any, source: Any) -> Filler:
         """A function that copies after the last use of the slot."""
         copies = self._copies
 
@@ -62,13 +65,18 @@ class CudaLanes:
         """What the stream has been given so far is the last use of the slot."""
         self._released[slot].record(self._user[slot])
 
+    def turn(self, slot: int, fill: Filler) -> None:
+        """Releases a slot, then fills one."""
+        self.release(slot)
+        fill()
+
     def mark(self) -> Any:
         """A point in time on the current stream."""
         event = torch.cuda.Event(enable_timing=True)
         event.record(torch.cuda.current_stream(self._device))
         return event
 
-    def rate(self, fill: Callable[[], None], times: int) -> float | None:
+    def rate(self, fill: Filler, times: int) -> float | None:
         """How often per second the copy stream can do this; ``None`` without one."""
         begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         fill()
@@ -87,9 +95,9 @@ class CudaLanes:
 class DirectLanes(CudaLanes):
     """The same by CUDA's own calls. What does not work is done again by torch, which says what is wrong."""
 
-    def __init__(self, device: Any, slots: int, calls: Runtime) -> None:
+    def __init__(self, device: Any, slots: int, calls: Any) -> None:
         super().__init__(device, slots)
-        self._calls, self._wait, self._record = calls, calls.wait_event, calls.record_event
+        self._calls = calls
         self._current = torch._C._cuda_getCurrentRawStream
         self._index = device.index
         # On several devices, the number of the default stream means that of the current one.
@@ -97,52 +105,61 @@ class DirectLanes(CudaLanes):
         for event in (*self._filled, *self._released):
             # Torch creates events when they are recorded first.
             event.record(self._copies)
-        self._filled_ids, self._released_ids = (
-            [ctypes.c_void_p(event.cuda_event) for event in events] for events in (self._filled, self._released)
-        )
+        self._slots = [
+            Lane(calls, self._copies.cuda_stream, filled.cuda_event, released.cuda_event)
+            for filled, released in zip(self._filled, self._released, strict=True)
+        ]
 
-    def filler(self, slot: int, target: Any, source: Any) -> Callable[[], None]:
-        fill_by_torch, forget_error = super().filler(slot, target, source), self._calls.forget_error
-        wait, record = self._wait, self._record
-        filled, released = self._filled_ids[slot], self._released_ids[slot]
-        stream = ctypes.c_void_p(self._copies.cuda_stream)
-        copy = self._calls.copy(target.data_ptr(), source.data_ptr(), source.nbytes, self._copies.cuda_stream)
+    def _is_current(self) -> bool:
+        return self._is_alone or bool(torch._C._cuda_getDevice() == self._index)
 
-        def fill() -> None:
-            if wait(stream, released, _NO_FLAGS) or copy() or record(filled, stream):
-                forget_error()
-                # From the beginning: what worked has no effect when it is done twice.
-                fill_by_torch()
+    def is_capturing(self) -> bool:
+        answer = self._calls.is_capturing(self._current(self._index)) if self._is_current() else None
+        return super().is_capturing() if answer is None else bool(answer)
 
-        return fill
+    def filler(self, slot: int, target: Any, source: Any) -> Filler:
+        native = Fill(self._slots[slot], target.data_ptr(), source.data_ptr(), source.nbytes)
+        return _DirectFill(native, super().filler(slot, target, source))
 
     def use(self, slot: int) -> None:
-        if self._is_alone or torch._C._cuda_getDevice() == self._index:
-            stream = self._current(self._index)
-            is_other = self._user[slot] != stream
-            if not (
-                (is_other and self._wait(stream, self._released_ids[slot], _NO_FLAGS))
-                or self._wait(stream, self._filled_ids[slot], _NO_FLAGS)
-            ):
-                self._user[slot] = stream
-                return
-            self._calls.forget_error()
-        super().use(slot)
+        lane = self._slots[slot]
+        if not (self._is_current() and lane.use(self._current(self._index))):
+            self._give_to_torch(slot)
+            super().use(slot)
 
     def release(self, slot: int) -> None:
-        stream = self._user[slot]
-        if isinstance(stream, int):
-            if not self._record(self._released_ids[slot], stream):
-                return
-            self._calls.forget_error()
-            self._user[slot] = torch.cuda.ExternalStream(stream, self._device)
-        super().release(slot)
+        if not self._slots[slot].release():
+            self._give_to_torch(slot)
+            super().release(slot)
+
+    def turn(self, slot: int, fill: Any) -> None:
+        if not self._slots[slot].turn(fill.native):
+            # From the beginning: what worked has no effect when it is done twice.
+            super().turn(slot, fill)
+
+    def _give_to_torch(self, slot: int) -> None:
+        user = self._slots[slot].take_user()
+        if user is not None:
+            self._user[slot] = torch.cuda.ExternalStream(user, self._device)
+
+
+class _DirectFill:
+    """A copy that torch does if CUDA's own calls fail."""
+
+    __slots__ = ("_by_torch", "native")
+
+    def __init__(self, native: Fill, by_torch: Filler) -> None:
+        self.native, self._by_torch = native, by_torch
+
+    def __call__(self) -> None:
+        if not self.native():
+            self._by_torch()
 
 
 class HostLanes:
     """The same where copies are synchronous."""
 
-    def filler(self, slot: int, target: Any, source: Any) -> Callable[[], None]:
+    def filler(self, slot: int, target: Any, source: Any) -> Filler:
         return lambda: target.copy_(source)
 
     def use(self, slot: int) -> None:
@@ -151,13 +168,16 @@ class HostLanes:
     def release(self, slot: int) -> None:
         pass
 
+    def turn(self, slot: int, fill: Filler) -> None:
+        fill()
+
     def is_capturing(self) -> bool:
         return False
 
     def mark(self) -> Any:
         return time.perf_counter()
 
-    def rate(self, fill: Callable[[], None], times: int) -> float | None:
+    def rate(self, fill: Filler, times: int) -> float | None:
         return None
 
     def milliseconds(self, begin: Any, end: Any) -> float:

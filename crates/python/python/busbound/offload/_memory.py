@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -95,3 +96,33 @@ def _range(tensor: Any) -> tuple[int, int]:
     begin = int(tensor.data_ptr())
     extent = 1 + sum((size - 1) * step for size, step in zip(tensor.shape, tensor.stride(), strict=True))
     return begin, begin + extent * int(tensor.element_size())
+
+
+@contextlib.contextmanager
+def gradients_kept(model: Any) -> Iterator[Callable[[], None]]:
+    """Backward passes inside leave the gradients of a model as they were. Yields what forgets those of a pass."""
+    before = [(each, each.grad) for each in model.parameters() if each.requires_grad]
+
+    def forget() -> None:
+        for each, _ in before:
+            each.grad = None
+
+    forget()
+    try:
+        yield forget
+    finally:
+        for each, gradient in before:
+            each.grad = gradient
+
+
+def allocated(device: Any) -> int:
+    """Bytes that torch has given out on the GPU. The peak begins here."""
+    if device.type != "cuda":
+        return 0
+    torch.cuda.reset_peak_memory_stats(device)
+    return int(torch.cuda.memory_allocated(device))
+
+
+def peak(device: Any) -> int:
+    """The most bytes since ``allocated``."""
+    return int(torch.cuda.max_memory_allocated(device)) if device.type == "cuda" else 0

@@ -11,9 +11,12 @@ from typing import Any, NamedTuple
 
 import torch
 
+from .._native import BusboundError, plan_stream
 from ._blocks import SMALLEST_BLOCK, find_blocks
+from ._compare import Rival, as_it_came
 from ._memory import nbytes_of
 from ._probe import Measured, measure
+from ._rehearsal import Rehearsal
 from ._sizes import OffloadError, bytes_of, text_of
 from ._store import Store
 
@@ -28,7 +31,12 @@ _STATES = 3
 
 
 #: How a bound is worded.
-BOUNDS = {"bus": "the bus", "compute": "compute", "host": "the host, which launches the kernels"}
+BOUNDS = {
+    "bus": "the bus",
+    "compute": "compute",
+    "host": "the host, which launches the kernels",
+    "updates": "the CPU, which updates the weights",
+}
 
 
 class Training(NamedTuple):
@@ -51,7 +59,10 @@ class Plan:
         answer: dict[str, Any],
         run: Callable[[], object] | None = None,
         training: Training | None = None,
+        rival: Rival | None = None,
     ) -> None:
+        #: What offload is compared with when it begins.
+        self.rival = rival
         self.store, self.budget, self.measured = store, budget, measured
         #: How streamed weights are trained; ``None`` if they are not.
         self.training = training
@@ -80,6 +91,11 @@ class Plan:
     def limit_ms(self) -> float | None:
         """The largest of compute, copies and launches: no schedule is faster with these residents."""
         return self._number("limit_ms")
+
+    @property
+    def unit(self) -> str:
+        """What is timed: a pass, or a step of a forward and a backward pass."""
+        return "pass" if self.measured is None or self.measured.training is None else "step"
 
     @property
     def bound(self) -> str | None:
@@ -118,26 +134,28 @@ class Plan:
             or f"offload: {blocks - resident} of {blocks} blocks streamed ({text_of(answer.get('streamed_bytes', 0))} per pass), "
             f"{resident} resident, {self.slots} slots"
         ]
-        if "used_bytes" in answer:
-            lines.append(f"GPU memory: {text_of(answer['used_bytes'])} of {text_of(self.budget)}")
+        lines.append(f"GPU memory: {text_of(answer['used_bytes'])} of {text_of(self.budget)}")
         if self.step_ms is not None and self.range_ms is not None:
             low, high = self.range_ms
-            lines.append(f"expected: {self.step_ms:.1f} ms per pass ({low:.1f}\u2013{high:.1f})")
+            lines.append(f"expected: {self.step_ms:.1f} ms per {self.unit} ({low:.1f}\u2013{high:.1f})")
         if self.measured is not None and self.limit_ms is not None:
             rate = f", copies {answer['copy_ms']:.1f} ms at {answer['copy_gbps']:.1f} GB/s" if answer.get("copy_ms") else ""
+            cpu = f", updates on the CPU {answer['cpu_ms']:.1f} ms" if answer.get("cpu_ms") else ""
             lines.append(
-                f"bound by {BOUNDS[str(self.bound)]}: limit {self.limit_ms:.1f} ms (compute {answer['compute_ms']:.1f} ms{rate})"
+                f"bound by {BOUNDS[str(self.bound)]}: limit {self.limit_ms:.1f} ms (compute {answer['compute_ms']:.1f} ms{rate}{cpu})"
             )
         if answer.get("one_gb_more_ms") is not None and self.step_ms is not None and answer["one_gb_more_ms"] < self.step_ms:
             lines.append(f"1 GB more GPU memory: {answer['one_gb_more_ms']:.1f} ms")
         if answer.get("hides_all_bytes") is not None and self.measured is not None:
             lines.append(f"{text_of(answer['hides_all_bytes'])} would hide all copies behind compute")
-        if self.training is not None:
-            lines.append("weights are trained: the CPU updates each block while backward goes on; the time of a step is not predicted")
+        if self.training is not None and self.aside is None:
+            lines.append("weights are trained: the CPU updates each block while backward goes on")
+        if self.training is not None and self.measured is None:
+            lines.append("the time of a step is unknown: give example_inputs as a function that runs forward and backward to predict it")
         elif self.measured is None:
             copies = f"copies take {answer['copy_ms']:.1f} ms; " if answer.get("copy_ms") else ""
             lines.append(f"{copies}compute is unknown: give example_inputs to predict the time of a pass")
-        lines.extend(f"note: {note}" for note in [*_summary(self.store.notes), *answer.get("notes", [])])
+        lines.extend(f"note: {note}" for note in _summary(self.store.notes))
         return "\n".join(lines)
 
     def __repr__(self) -> str:
@@ -158,6 +176,7 @@ def make_plan(
     smallest_block: int = SMALLEST_BLOCK,
     optimizer: Callable[[list[Any]], Any] | None = None,
     max_norm: float | None = None,
+    compare: bool | Callable[[], object] = True,
     store: Store | None = None,
 ) -> Plan:
     """Plans; with example inputs, runs a few passes to measure compute and activations."""
@@ -165,18 +184,48 @@ def make_plan(
         raise OffloadError("max_norm= clips the gradients that optimizer= uses: give both")
     training = None if optimizer is None else Training(optimizer, max_norm)
     where = device_of(device)
+    run = None if example_inputs is None else caller(model, example_inputs)
+    rival = _rival(model, run, where, gpu_memory, compare) if training is None and store is None else None
     store = stored(model, blocks, where, trainable, smallest_block) if store is None else _usable(store)
     budget = bytes_of(gpu_memory) if gpu_memory is not None else free_memory(where)
-    run = None if example_inputs is None else caller(model, example_inputs)
-    measured = None if run is None or training is not None else measure(store, run)
     fixed = store.outside_bytes + MARGIN
-    if training is not None:
-        fixed += _bytes_to_train(store)
-        resident = _residents_in_training(store, budget, fixed) if resident is None else resident
+    if training is None:
+        measured = None if run is None else measure(store, run)
+    else:
+        if resident is None:
+            resident = _residents_in_training(store, budget, fixed + _bytes_to_train(store))
+        # Only a function can run backward too.
+        is_rehearsed = run is example_inputs is not None and len(set(resident)) < len(store.blocks)
+        measured = _rehearsed(store, run, training) if run is not None and is_rehearsed else None
+        fixed += _bytes_to_train(store, measured is not None)
     answer = _answer(store, budget, fixed, measured, machine, slots, resident)
     if training is not None and answer.get("used_bytes", 0) > budget:
         raise OffloadError(f"gpu_memory must be at least {text_of(answer['used_bytes'])}, not {text_of(budget)}")
-    return Plan(store, budget, measured, answer, run, training)
+    return Plan(store, budget, measured, answer, run, training, rival)
+
+
+def _rival(
+    model: Any, run: Callable[[], object] | None, device: Any, gpu_memory: int | float | str | None, compare: bool | Callable[[], object]
+) -> Rival | None:
+    """What offload is compared with: a function that was given, or the model as it came."""
+    if callable(compare):
+        if run is None:
+            raise OffloadError("compare= is timed beside passes with offload: give example_inputs too")
+        return Rival(compare, [])
+    if not compare or run is None:
+        return None
+    return as_it_came(model, run, device, None if gpu_memory is None else bytes_of(gpu_memory))
+
+
+def _rehearsed(store: Store, run: Callable[[], object], training: Training) -> Measured | None:
+    """A step with the CPU's updates; ``None`` if the function runs no backward pass."""
+    try:
+        measured = measure(store, run, rehearsal=Rehearsal(store, training.make, training.max_norm))
+    except BaseException:
+        # The model is as before.
+        store.move_home()
+        raise
+    return None if measured.training is None else measured
 
 
 def stored(
@@ -195,9 +244,14 @@ def _usable(store: Store) -> Store:
     return store
 
 
-def _bytes_to_train(store: Store) -> int:
-    """Gradients and states of what is on the GPU anyway, and gradients of blocks that are being copied to the host."""
+def _bytes_to_train(store: Store, is_measured: bool = False) -> int:
+    """Gradients and states of what is on the GPU anyway, and gradients of blocks that are being copied to the host.
+
+    What a step was measured to need has the gradients already.
+    """
     trained = sum(nbytes_of(each) for each in store.outside if each.requires_grad)
+    if is_measured:
+        return (_STATES - 1) * trained
     return _STATES * trained + 3 * max(block.nbytes for block in store.blocks)
 
 
@@ -217,10 +271,6 @@ def _answer(
     resident: Sequence[int] | None,
 ) -> dict[str, Any]:
     stays = None if resident is None else [index in set(resident) for index in range(len(store.blocks))]
-    try:
-        from .._native import BusboundError, plan_stream
-    except ImportError:
-        return _spread(store, budget, fixed + _activations(budget, measured), slots or 2, stays)
     compute = [0.0] * len(store.blocks) if measured is None else measured.compute_ms
     try:
         answer = plan_stream(
@@ -235,6 +285,7 @@ def _answer(
             machine,
             slots,
             stays,
+            None if measured is None else measured.training,
         )
     except BusboundError as error:
         raise OffloadError(str(error)) from error
@@ -246,27 +297,8 @@ def _activations(budget: int, measured: Measured | None) -> int:
     return int(budget * _UNKNOWN_ACTIVATIONS) if measured is None else measured.activation_bytes
 
 
-def _spread(store: Store, budget: int, fixed: int, slots: int, given: list[bool] | None) -> dict[str, Any]:
-    """Without the native part: residents at equal distances, and no prediction."""
-    sizes = [block.nbytes for block in store.blocks]
-    room = budget - fixed - slots * max(sizes)
-    if given is None and budget - fixed >= sum(sizes):
-        room, slots = sum(sizes), 0
-    if given is None and room < 0:
-        raise OffloadError(f"gpu_memory must be at least {text_of(fixed + 2 * max(sizes))}, not {text_of(budget)}")
-    share, owed, resident = room / sum(sizes), 0.0, []
-    for size in sizes:
-        owed += size * share
-        resident.append(owed >= size * (1 - 1e-9))
-        owed -= size if resident[-1] else 0
-    resident = resident if given is None else given
-    streamed = sum(size for size, stays in zip(sizes, resident, strict=True) if not stays)
-    notes = ["the native part of busbound is not installed: no prediction"]
-    return {"resident": resident, "slots": slots, "streamed_bytes": streamed, "notes": notes}
-
-
 def caller(model: Any, inputs: Any) -> Callable[[], object]:
-    """Runs one pass: the inputs are a tensor, a tuple, a dict of keywords, or a function that runs the pass itself."""
+    """Runs one pass: the inputs are a tensor, a tuple, a dict of keywords, or a function that runs it itself, with backward or without."""
     if callable(inputs) and not isinstance(inputs, torch.Tensor):
         return inputs  # type: ignore[no-any-return]
 
@@ -304,7 +336,9 @@ def free_memory(device: Any) -> int:
     if device.type != "cuda":
         raise OffloadError("give gpu_memory=")
     free, _ = torch.cuda.mem_get_info(device)
-    return int(free * _SHARE_OF_FREE)
+    # Torch keeps what it has freed, such as weights that are in host memory now.
+    kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    return int((free + kept) * _SHARE_OF_FREE)
 
 
 def _summary(notes: Sequence[str]) -> list[str]:

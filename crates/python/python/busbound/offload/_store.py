@@ -95,6 +95,11 @@ class StoredBlock:
                     delattr(tensor, READ_INTO)
                 tensor.data = view
 
+    def take_again(self) -> None:
+        """The same if the parameters have other memory meanwhile: they were on the GPU, for example, and trained there."""
+        if any(tensor.data_ptr() != view.data_ptr() for tensor, view in zip(self.tensors, self.host_views, strict=True)):
+            self.take()
+
     def write_back(self) -> None:
         """The buffer gets the values that the tensors have now."""
         with torch.no_grad():

@@ -66,6 +66,8 @@ def make_plans(
         stores[name] = store = stored(model, None, where, smallest_block=smallest_block)
         runs[name] = run = caller(model, inputs)
         measured[name] = found = measure(store, run)
+        if found.training is not None:
+            raise OffloadError(f"{name} runs backward: plan_together plans inference; plan a model that is trained alone")
         components.append(
             _Component(
                 [block.nbytes for block in store.blocks],

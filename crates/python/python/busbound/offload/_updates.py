@@ -51,6 +51,8 @@ class Updates:
         #: Milliseconds of CPU time of the updates of a step, and how long the step waited for them after backward.
         self.update_ms: deque[float] = deque(maxlen=_KEPT)
         self.wait_ms: deque[float] = deque(maxlen=_KEPT)
+        #: Milliseconds of the last update of each block.
+        self.took_ms: dict[int, float] = {}
         streamed_ids = {id(each) for gradients in self._blocks.values() for each in gradients.parameters.values()}
         on_gpu = [each for each in store.model.parameters() if each.requires_grad and id(each) not in streamed_ids]
         self._on_gpu = make(on_gpu) if on_gpu else None
@@ -61,6 +63,19 @@ class Updates:
     def optimizers(self) -> list[Any]:
         """One per block, and the one of what is on the GPU."""
         return [*self._optimizers.values(), *([] if self._on_gpu is None else [self._on_gpu])]
+
+    @property
+    def indices(self) -> list[int]:
+        """The blocks that are trained, in the order of their optimizers."""
+        return list(self._blocks)
+
+    def gradient_bytes(self, index: int) -> int:
+        return self._blocks[index].nbytes
+
+    def measure_rate(self) -> float | None:
+        """GB/s of copies of gradients to the host; ``None`` without a GPU."""
+        largest = max(self._blocks.values(), key=lambda each: each.nbytes, default=None)
+        return None if largest is None else self._downloads.rate(largest.buffer)
 
     def begin(self, refill: Callable[[int], None]) -> None:
         self._refill = refill
@@ -153,6 +168,7 @@ class Updates:
 
     def _update(self, index: int, scale: float) -> None:
         gradients = self._blocks[index]
+        begin = perf_counter()
         try:
             if scale != 1.0:
                 for number in gradients.held:
@@ -161,6 +177,7 @@ class Updates:
             self._optimizers[index].step()
         finally:
             gradients.take()
+            self.took_ms[index] = (perf_counter() - begin) * 1e3
             pending = self._pending[index]
             self._refill(index)
             pending.set()

@@ -106,6 +106,7 @@ fn table(plan: &Placement) -> PlanTable {
             StreamBound::Bus => "PCIe copies",
             StreamBound::Compute => "compute",
             StreamBound::Host => "launches",
+            StreamBound::Updates => "CPU updates",
         };
         vec![
             name(one).to_owned(),

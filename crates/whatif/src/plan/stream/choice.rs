@@ -1,10 +1,13 @@
 //! Which residents and how many slots give the shortest pass within the memory?
 
 use super::ring::{Turn, pass_ms};
-use super::{Block, SLOTS, StreamInputs, Task, compute_ms};
+use super::training::{Step, step};
+use super::{Block, SLOTS, Speeds, StreamInputs, Task, compute_ms};
 
 /// Models with more blocks are only spread evenly: trying each block takes a simulation for each pair of them.
 const TRIED_ONE_BY_ONE: usize = 64;
+/// The same for training steps, whose simulation takes longer.
+const TRIED_IN_TRAINING: usize = 24;
 /// A choice that needs more memory must be this much faster.
 const WORTH_MEMORY: f64 = 0.998;
 
@@ -81,6 +84,9 @@ impl Choice {
     /// The time of all copies of a pass, one after another.
     pub(super) fn copy_ms(&self, inputs: &Task<'_>) -> f64 {
         let streamed = inputs.copies().zip(&self.resident).filter(|(_, resident)| !**resident);
+        if inputs.training.is_some() {
+            return self.simulated(inputs, Speeds::MEASURED).copy_ms;
+        }
         if streamed.clone().count() <= self.slots as usize {
             return 0.0;
         }
@@ -89,17 +95,25 @@ impl Choice {
 
     /// The expected pass.
     pub(super) fn step_ms(&self, inputs: &Task<'_>) -> f64 {
-        self.pass_ms(inputs, 1.0, 1.0).max(inputs.host_ms)
+        self.pass_ms(inputs, Speeds::MEASURED).max(inputs.host_ms)
     }
 
-    /// The pass on the device if compute takes `compute` times as long and copies have `rate` times their rate.
-    pub(super) fn pass_ms(&self, inputs: &Task<'_>, compute: f64, rate: f64) -> f64 {
+    /// The pass on the device at these speeds.
+    pub(super) fn pass_ms(&self, inputs: &Task<'_>, speeds: Speeds) -> f64 {
+        self.simulated(inputs, speeds).step_ms
+    }
+
+    fn simulated(&self, inputs: &Task<'_>, speeds: Speeds) -> Step {
         let turn = |((block, gbps), resident): ((&Block, f64), &bool)| Turn {
-            compute_ms: block.compute_ms * compute,
-            copy_ms: (!*resident).then(|| block.bytes as f64 / (gbps * rate) / 1e6),
+            compute_ms: block.compute_ms * speeds.compute,
+            copy_ms: (!*resident).then(|| block.bytes as f64 / (gbps * speeds.rate) / 1e6),
         };
         let turns: Vec<Turn> = inputs.copies().zip(&self.resident).map(turn).collect();
-        pass_ms(&turns, inputs.outside_ms * compute, self.slots as usize)
+        let (outside_ms, slots) = (inputs.outside_ms * speeds.compute, self.slots as usize);
+        match &inputs.training {
+            None => Step { step_ms: pass_ms(&turns, outside_ms, slots), copy_ms: 0.0 },
+            Some(training) => step(&turns, outside_ms, slots, &training.at(speeds)),
+        }
     }
 
     /// Choices with this many slots: residents spread evenly, and chosen one by one.
@@ -110,7 +124,8 @@ impl Choice {
         }
         let mut found: Vec<Self> =
             [1.0, 0.5, 0.0].into_iter().map(|from| none.spread(inputs, gpu_bytes, from)).collect();
-        if inputs.blocks.len() <= TRIED_ONE_BY_ONE {
+        let tried = if inputs.training.is_some() { TRIED_IN_TRAINING } else { TRIED_ONE_BY_ONE };
+        if inputs.blocks.len() <= tried {
             found.push(none.one_by_one(inputs, gpu_bytes));
         }
         found

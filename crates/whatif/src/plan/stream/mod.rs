@@ -4,9 +4,12 @@
 //! the block in it has run, and the copies go on into the next pass. The choice is made by simulation.
 
 mod choice;
+mod order;
 mod placement;
 pub(in crate::plan) mod ring;
+mod schedule;
 mod together;
+mod training;
 
 use std::ops::Deref;
 
@@ -17,8 +20,11 @@ use super::{BadInput, ensure};
 use crate::Range;
 use choice::Choice;
 
+pub use order::Phase;
 pub use placement::{FORMULAS, LayeredModel, Placed, Placement, PlacementInputs};
+pub use schedule::{Fetch, NoSlot, Schedule};
 pub use together::{Component, Together};
+pub use training::{Training, Updates};
 
 /// A part of a model that is copied as one piece.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -44,6 +50,8 @@ pub struct StreamInputs {
     pub activation_bytes: u64,
     /// The number of slots, if it is given and not to be chosen.
     pub slots: Option<u32>,
+    /// If backward follows each pass: then the step is both.
+    pub training: Option<Training>,
 }
 
 /// What takes as long as the step.
@@ -54,6 +62,8 @@ pub enum StreamBound {
     Bus,
     /// Launching the kernels takes longer than running them.
     Host,
+    /// The CPU updates weights.
+    Updates,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -71,6 +81,9 @@ pub struct Stream {
     pub host_ms: f64,
     pub copy_ms: f64,
     pub copy_gbps: f64,
+    /// The CPU's updates of weights, one after another.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub cpu_ms: f64,
     pub bound: StreamBound,
     pub streamed_bytes: u64,
     /// GPU memory that the plan needs.
@@ -79,6 +92,11 @@ pub struct Stream {
     pub one_gb_more_ms: Option<f64>,
     /// GPU memory with which compute hides all copies; `null` if it does already.
     pub hides_all_bytes: Option<u64>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives references")]
+fn is_zero(ms: &f64) -> bool {
+    *ms == 0.0
 }
 
 /// More blocks than any model has; keeps planning instant.
@@ -94,8 +112,24 @@ const FASTER_COMPUTE: f64 = 0.95;
 const RATE_RANGE: Range = Range { low: 0.965, high: 1.01 };
 /// Launches of the same pass scatter by 30 to 40% (measured with Hugging Face models).
 const HOST_RANGE: Range = Range { low: 0.75, high: 1.4 };
+/// How far the CPU's updates differ from the measured ones: they share its memory with copies.
+const UPDATE_RANGE: Range = Range { low: 0.85, high: 1.2 };
 /// Host time per streamed block in addition to what was measured, in milliseconds.
 const HOST_MS: f64 = 0.06;
+
+/// How many times as long compute and updates take as measured, and how many times as fast copies are.
+#[derive(Debug, Clone, Copy)]
+struct Speeds {
+    compute: f64,
+    rate: f64,
+    updates: f64,
+}
+
+impl Speeds {
+    const MEASURED: Self = Self { compute: 1.0, rate: 1.0, updates: 1.0 };
+    const FASTEST: Self = Self { compute: FASTER_COMPUTE, rate: RATE_RANGE.high, updates: UPDATE_RANGE.low };
+    const SLOWEST: Self = Self { compute: SLOWER_COMPUTE, rate: RATE_RANGE.low, updates: UPDATE_RANGE.high };
+}
 
 impl Stream {
     /// # Errors
@@ -126,35 +160,41 @@ impl Stream {
         let copy_ms = choice.copy_ms(inputs);
         let compute_ms = compute_ms(inputs);
         let streamed = choice.streamed(inputs);
-        let streamed_bytes = streamed.iter().map(|block| block.bytes).sum();
-        let slowest_host = HOST_MS * streamed.len() as f64;
+        let streamed_bytes: u64 = streamed.iter().map(|block| block.bytes).sum();
+        // Backward uses each block again.
+        let uses = if inputs.training.is_some() { 2.0 } else { 1.0 };
+        let slowest_host = HOST_MS * uses * streamed.len() as f64;
         let busy_ms = compute_ms.max(inputs.host_ms);
-        let hides_all = Choice::hiding(inputs).filter(|bytes| copy_ms > busy_ms && *bytes > inputs.gpu_bytes);
-        let more = Choice::best(inputs, inputs.gpu_bytes.saturating_add(1_000_000_000));
+        let cpu_ms = inputs.training.as_ref().map_or(0.0, Training::cpu_ms);
+        // Where weights are trained on the CPU, what stays on the GPU is not chosen by time.
+        let is_chosen = cpu_ms == 0.0;
+        let hides_all = is_chosen.then(|| Choice::hiding(inputs)).flatten();
+        let hides_all = hides_all.filter(|bytes| copy_ms > busy_ms && *bytes > inputs.gpu_bytes);
+        let more = is_chosen.then(|| Choice::best(inputs, inputs.gpu_bytes.saturating_add(1_000_000_000)));
         Self {
             step_ms: Range {
-                low: choice
-                    .pass_ms(inputs, FASTER_COMPUTE, RATE_RANGE.high)
-                    .max(inputs.host_ms * HOST_RANGE.low),
-                high: (choice.pass_ms(inputs, SLOWER_COMPUTE, RATE_RANGE.low) + slowest_host)
+                low: choice.pass_ms(inputs, Speeds::FASTEST).max(inputs.host_ms * HOST_RANGE.low),
+                high: (choice.pass_ms(inputs, Speeds::SLOWEST) + slowest_host)
                     .max(inputs.host_ms * HOST_RANGE.high),
             },
             expected_ms: choice.step_ms(inputs),
-            limit_ms: busy_ms.max(copy_ms),
+            limit_ms: busy_ms.max(copy_ms).max(cpu_ms),
             bound: match () {
+                () if cpu_ms > busy_ms.max(copy_ms) => StreamBound::Updates,
                 () if copy_ms > busy_ms => StreamBound::Bus,
                 () if inputs.host_ms > compute_ms => StreamBound::Host,
                 () => StreamBound::Compute,
             },
             host_ms: inputs.host_ms,
-            copy_gbps: if copy_ms > 0.0 { streamed_bytes as f64 / copy_ms / 1e6 } else { 0.0 },
-            one_gb_more_ms: more.filter(|_| !streamed.is_empty()).map(|more| more.step_ms(inputs)),
+            copy_gbps: if copy_ms > 0.0 { inputs.mean_gbps(&choice.resident) } else { 0.0 },
+            one_gb_more_ms: more.flatten().filter(|_| !streamed.is_empty()).map(|more| more.step_ms(inputs)),
             hides_all_bytes: hides_all,
             used_bytes: choice.used_bytes(inputs),
             slots: choice.slots,
             resident: choice.resident,
             compute_ms,
             copy_ms,
+            cpu_ms,
             streamed_bytes,
         }
     }
@@ -178,11 +218,15 @@ fn check(inputs: &StreamInputs) -> Result<(), BadInput> {
     let gbps = inputs.measured_gbps.unwrap_or(1.0);
     ensure(gbps.is_finite() && gbps > 0.0, "the measured rate", "above zero", gbps)?;
     let slots = inputs.slots.unwrap_or(2);
-    ensure((1..=64).contains(&slots), "slots", "between 1 and 64", slots)
+    ensure((1..=64).contains(&slots), "slots", "between 1 and 64", slots)?;
+    inputs.training.as_ref().map_or(Ok(()), |training| training.check(blocks, inputs.outside_ms))
 }
 
+/// All compute of a pass, or of a training step.
 fn compute_ms(inputs: &StreamInputs) -> f64 {
-    inputs.outside_ms + inputs.blocks.iter().map(|block| block.compute_ms).sum::<f64>()
+    let backward_ms = inputs.training.iter().flat_map(|training| &training.backward_ms);
+    let blocks = inputs.blocks.iter().map(|block| &block.compute_ms).chain(backward_ms);
+    inputs.outside_ms + blocks.sum::<f64>()
 }
 
 /// The inputs, with what all simulations of them need.
@@ -201,6 +245,15 @@ impl<'i> Task<'i> {
             gbps.iter_mut().for_each(|gbps| *gbps = measured * *gbps / largest);
         }
         Self { inputs, gbps }
+    }
+
+    /// The rate of the copies of all streamed blocks together.
+    fn mean_gbps(&self, resident: &[bool]) -> f64 {
+        let streamed = self.copies().zip(resident).filter(|(_, resident)| !**resident);
+        let (bytes, ms) = streamed.fold((0.0, 0.0), |(bytes, ms), ((block, gbps), _)| {
+            (bytes + block.bytes as f64, ms + block.bytes as f64 / gbps / 1e6)
+        });
+        bytes / ms / 1e6
     }
 
     /// Each block with the rate of its copy.

@@ -103,6 +103,7 @@ impl PlacementInputs {
             outside_bytes: 0,
             activation_bytes: self.outside_bytes,
             slots: None,
+            training: None,
         })
     }
 

@@ -15,6 +15,7 @@ fn decoder(compute_ms: f64, gpu_bytes: u64) -> StreamInputs {
         outside_bytes: 525_000_000,
         activation_bytes: 100_000_000,
         slots: None,
+        training: None,
     }
 }
 
@@ -154,4 +155,113 @@ proptest! {
             prop_assert!(together.total_ms <= other * 1.003, "{} {other}", together.total_ms);
         }
     }
+}
+
+/// The decoder with a backward pass of this many milliseconds per block, and a loss of 0.5 ms.
+fn trained(compute_ms: f64, backward_ms: f64, slots: u32) -> StreamInputs {
+    let training = Training { backward_ms: vec![backward_ms; 16], between_ms: 0.5, updates: None };
+    StreamInputs { training: Some(training), slots: Some(slots), ..decoder(compute_ms, 1) }
+}
+
+fn predicted(inputs: &StreamInputs) -> Stream {
+    Stream::predict(inputs, vec![false; inputs.blocks.len()], inputs.slots.unwrap()).unwrap()
+}
+
+/// What is in the ring when the pass turns around is not copied again, at neither end.
+#[test]
+fn a_training_step_copies_each_block_twice_except_those_in_the_ring() {
+    let copy_ms = 405_000_000.0 / 55.4e6;
+    for slots in [2, 3, 4] {
+        let plan = predicted(&trained(1.0, 2.0, slots));
+        let copies = 2.0 * f64::from(16 - slots) * copy_ms;
+        assert!((plan.copy_ms - copies).abs() < 0.5, "{slots} slots: {} {copies}", plan.copy_ms);
+        assert_eq!((plan.bound, plan.limit_ms), (StreamBound::Bus, plan.copy_ms));
+        // Where it turns, the link waits for a slot while some of the blocks in the ring run.
+        let waits = plan.expected_ms - plan.copy_ms;
+        assert!((0.0..8.0).contains(&waits), "{slots} slots: {waits}");
+    }
+}
+
+/// With two slots: the link waits for the last block's forward, the loss and its backward, and at the other end for the
+/// first block's backward and forward and the second one's forward.
+#[test]
+fn the_link_waits_where_a_training_step_turns_around() {
+    let plan = predicted(&trained(1.0, 2.0, 2));
+    let waits = plan.expected_ms - plan.copy_ms;
+    assert!((waits - (1.0 + 0.5 + 2.0 + 2.0 + 1.0 + 1.0)).abs() < 1.0 + 1e-9, "{waits}");
+}
+
+#[test]
+fn long_compute_hides_the_copies_of_a_training_step() {
+    let plan = predicted(&trained(10.0, 20.0, 3));
+    assert_eq!(plan.bound, StreamBound::Compute);
+    assert!((plan.expected_ms - (16.0 * 30.0 + 0.5)).abs() < 1e-6, "{}", plan.expected_ms);
+    assert!(plan.step_ms.low < plan.expected_ms && plan.expected_ms < plan.step_ms.high);
+}
+
+#[test]
+fn memory_for_half_of_the_blocks_halves_the_copies_of_a_training_step() {
+    let inputs = StreamInputs { slots: None, ..trained(1.0, 2.0, 2) };
+    let plan = Stream::plan(&StreamInputs { gpu_bytes: 4_700_000_000, ..inputs.clone() }).unwrap();
+    let all = predicted(&trained(1.0, 2.0, 2));
+    assert!(plan.resident.iter().filter(|resident| **resident).count() >= 7, "{:?}", plan.resident);
+    assert!(plan.expected_ms < 0.55 * all.expected_ms, "{} {}", plan.expected_ms, all.expected_ms);
+    assert!(plan.one_gb_more_ms.unwrap() < plan.expected_ms);
+    let enough = Stream::plan(&StreamInputs { gpu_bytes: 80_000_000_000, ..inputs }).unwrap();
+    assert!((enough.expected_ms - (16.0 * 3.0 + 0.5)).abs() < 1e-6, "{}", enough.expected_ms);
+}
+
+/// Four small blocks, 1 ms forward and 1 ms backward each.
+fn updated(gradients_ms: f64, update_ms: f64, norm_ms: Option<f64>) -> Stream {
+    let updates = Updates {
+        gradients_ms: vec![gradients_ms; 4],
+        update_ms: vec![update_ms; 4],
+        norm_ms: norm_ms.map(|ms| vec![ms; 4]),
+    };
+    let training = Training { backward_ms: vec![1.0; 4], between_ms: 0.0, updates: Some(updates) };
+    predicted(&StreamInputs {
+        blocks: vec![Block { bytes: 1, compute_ms: 1.0 }; 4],
+        outside_ms: 0.0,
+        training: Some(training),
+        slots: Some(2),
+        ..decoder(1.0, 1)
+    })
+}
+
+#[test]
+fn updates_on_the_cpu_follow_backward_one_after_another() {
+    // The first gradients come after four forward passes and one backward pass.
+    let plan = updated(0.0, 10.0, None);
+    assert!((plan.expected_ms - 45.0).abs() < 0.1, "{}", plan.expected_ms);
+    assert_eq!((plan.bound, plan.limit_ms), (StreamBound::Updates, 40.0));
+    // Short ones are hidden, except the last.
+    let short = updated(0.0, 0.5, None);
+    assert!((short.expected_ms - 8.5).abs() < 0.1, "{}", short.expected_ms);
+    assert_eq!(short.one_gb_more_ms, None);
+}
+
+#[test]
+fn clipping_waits_for_all_gradients() {
+    // Norms end at 9 ms, and then come all updates.
+    let plan = updated(0.0, 10.0, Some(1.0));
+    assert!((plan.expected_ms - 49.0).abs() < 0.1, "{}", plan.expected_ms);
+}
+
+#[test]
+fn gradients_leave_one_after_another() {
+    // From the beginning of the first backward pass, at 4 ms.
+    let plan = updated(5.0, 0.5, None);
+    assert!((plan.expected_ms - 24.5).abs() < 0.1, "{}", plan.expected_ms);
+}
+
+#[test]
+fn wrong_times_of_a_training_step_are_errors() {
+    let with = |backward_ms: Vec<f64>, between_ms| {
+        let training = Training { backward_ms, between_ms, updates: None };
+        Stream::plan(&StreamInputs { training: Some(training), ..decoder(1.0, 2_000_000_000) })
+    };
+    assert!(with(vec![1.0; 16], 0.5).is_ok());
+    assert!(with(vec![1.0; 15], 0.5).is_err());
+    assert!(with(vec![f64::NAN; 16], 0.5).is_err());
+    assert!(with(vec![1.0; 16], 0.6).is_err());
 }
