@@ -53,6 +53,7 @@ pub(crate) fn plan_stream(
 pub(crate) struct PyTraining {
     backward: Vec<f64>,
     between: f64,
+    most_host: f64,
     /// Empty if the CPU updates nothing.
     gradients: Vec<f64>,
     updates: Vec<f64>,
@@ -65,7 +66,8 @@ impl PyTraining {
         let norm_ms = (!self.norms.is_empty()).then_some(self.norms);
         let updates = Updates { gradients_ms: self.gradients, update_ms: self.updates, norm_ms };
         let updates = (!updates.update_ms.is_empty()).then_some(updates);
-        Training { backward_ms: self.backward, between_ms: self.between, updates }
+        let (between_ms, most_host_ms) = (self.between, self.most_host);
+        Training { backward_ms: self.backward, between_ms, most_host_ms, updates }
     }
 }
 

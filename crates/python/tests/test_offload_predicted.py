@@ -15,6 +15,7 @@ import busbound  # noqa: E402
 from busbound._native import plan_stream  # noqa: E402
 from busbound.offload import _lanes, _ring  # noqa: E402
 from busbound.offload._probe import TrainingTimes  # noqa: E402
+from busbound.offload._rehearsal import _StandIn  # noqa: E402
 
 ON_CPU = {"device": "cpu", "smallest_block": 0}
 
@@ -92,7 +93,7 @@ def test_a_step_with_frozen_weights_takes_as_long_as_predicted(monkeypatch, slot
             ends.append(CLOCK.now)
             copies.append(CLOCK.count)
     nbytes = 405_000_000
-    times = TrainingTimes([backward_ms] * blocks, 0.0, [], [], [])
+    times = TrainingTimes([backward_ms] * blocks, 0.0, 0.0, [], [], [])
     stays = [index in resident for index in range(blocks)]
     answer = json.loads(
         plan_stream([nbytes] * blocks, [forward_ms] * blocks, 0.0, 0.0, 10**12, 0, 0, nbytes / copy_ms / 1e6, None, slots, stays, times)
@@ -158,6 +159,48 @@ def test_a_rehearsal_of_training_changes_no_weights_and_predicts_steps(max_norm)
             trained(model, ids)()
             run.optimizer.step()
         assert run.report().is_as_predicted is not None
+    assert any(not torch.equal(before[name], each) for name, each in model.state_dict().items())
+
+
+def test_a_rehearsal_copies_weights_when_they_are_where_they_are_trained():
+    """On a GPU, weights outside of blocks come there after the rehearsal was made: their copies were left on the host."""
+    weight, made = torch.nn.Parameter(torch.zeros(3)), []
+
+    def make(parameters):
+        made.append([each.detach().clone() for each in parameters])
+        return torch.optim.SGD(parameters, lr=1.0)
+
+    stand_in = _StandIn([weight], make, {})
+    weight.data = torch.ones(3)
+    weight.grad = torch.ones(3)
+    stand_in.step()
+    assert torch.equal(made[0][0], torch.ones(3)) and torch.equal(weight, torch.ones(3))
+
+
+def test_a_rehearsal_that_fails_leaves_a_plan_without_a_prediction(caplog):
+    torch.manual_seed(0)
+    model, ids = models.Decoder(**SMALL), torch.randint(0, 64, (2, 8))
+    before = {name: each.clone() for name, each in model.state_dict().items()}
+
+    class Closures(torch.optim.SGD):
+        def step(self, closure=None):
+            if fails:
+                raise TypeError("step() needs a closure")
+            super().step()
+
+    def make(parameters):
+        return Closures(parameters, lr=0.1)
+
+    fails = True
+    options = {"gpu_memory": "1GB", "resident": [], "slots": 2, "optimizer": make, **ON_CPU}
+    plan = busbound.offload.plan(model, trained(model, ids), **options)
+    assert plan.step_ms is None and "a rehearsal of it failed: TypeError: step() needs a closure" in caplog.text
+    assert all(torch.equal(before[name], each) for name, each in model.state_dict().items())
+    assert all(each.grad is None for each in model.parameters())
+    fails = False
+    with busbound.offload(model, plan) as run:
+        trained(model, ids)()
+        run.optimizer.step()
     assert any(not torch.equal(before[name], each) for name, each in model.state_dict().items())
 
 

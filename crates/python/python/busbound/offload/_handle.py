@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import logging
 from statistics import median
 from types import TracebackType
 from typing import Any
 
 from ._compare import Decision, decide
 from ._engine import Engine
-from ._plan import BOUNDS, Plan, caller
+from ._plan import BOUNDS, LOG, Plan, caller
 from ._sizes import OffloadError, text_of
 from ._updates import StreamedOptimizer, Updates
 
-_LOG = logging.getLogger("busbound.offload")
 
 #: Passes that are timed before those that are recorded: they show what recording costs.
 _UNRECORDED = 5
@@ -46,7 +44,7 @@ class Handle:
         self._engine.forget_passes()
         if not decision.is_faster:
             self.close()
-            _LOG.warning(decision.line)
+            LOG.warning(decision.line)
         return decision
 
     @property

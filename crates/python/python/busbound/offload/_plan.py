@@ -6,6 +6,7 @@ The Rust part of the package chooses and predicts; this file measures what it ne
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -20,6 +21,7 @@ from ._rehearsal import Rehearsal
 from ._sizes import OffloadError, bytes_of, text_of
 from ._store import Store
 
+LOG = logging.getLogger("busbound.offload")
 #: Share of the free GPU memory that is used if no budget is given.
 _SHARE_OF_FREE = 0.9
 #: Share of the budget kept for activations if there are no example inputs to measure them with.
@@ -218,13 +220,17 @@ def _rival(
 
 
 def _rehearsed(store: Store, run: Callable[[], object], training: Training) -> Measured | None:
-    """A step with the CPU's updates; ``None`` if the function runs no backward pass."""
+    """A step with the CPU's updates; ``None`` if the function runs no backward pass, or if such a step fails."""
     try:
         measured = measure(store, run, rehearsal=Rehearsal(store, training.make, training.max_norm))
-    except BaseException:
+    except BaseException as error:
         # The model is as before.
         store.move_home()
-        raise
+        if not isinstance(error, Exception):
+            raise
+        # The rehearsal is not the training: what fails in it may work there.
+        LOG.warning("offload: the step is not predicted, because a rehearsal of it failed: %s: %s", type(error).__name__, error)
+        return None
     return None if measured.training is None else measured
 
 

@@ -25,6 +25,8 @@ class TrainingTimes(NamedTuple):
     backward: list[float]
     #: Compute between the last block's forward and its backward.
     between: float
+    #: Host time of the step, with what it may have waited for: the host's time in backward alone is not known.
+    most_host: float
     #: Copies of gradients to the host, updates on the CPU, and norms of the gradients. Empty if there are none.
     gradients: list[float]
     updates: list[float]
@@ -137,6 +139,7 @@ def _measured(engine: Engine, probe: Probe, store: Store, run: Callable[[], obje
     lanes, blocks = engine.lanes, len(store.blocks)
     passes: list[_Pass] = []
     host: list[float] = []
+    walls: list[float] = []
     activations = 0
     with gradients_kept(store.model) as forget_gradients:
         for number in range(_WARMUP + _MEASURED):
@@ -153,23 +156,24 @@ def _measured(engine: Engine, probe: Probe, store: Store, run: Callable[[], obje
                 rehearsal.end_step(engine)
             if number >= _WARMUP:
                 passes.append(one)
+                walls.append(wall)
                 # A pass that waits for its result takes as long for the host as for the device.
                 host.append(wall if wall < 0.7 * lanes.milliseconds(begin, end) else probe.host_ms)
     compute = _medians([each.forward for each in passes], blocks)
     outside = median(each.outside for each in passes) + (0.0 if rehearsal is None else rehearsal.after_ms())
     return Measured(
-        compute, outside, min(host), activations, engine.measure_rate(), _training(passes, blocks, rehearsal)
+        compute, outside, min(host), activations, engine.measure_rate(), _training(passes, blocks, min(walls), rehearsal)
     )
 
 
-def _training(passes: list[_Pass], blocks: int, rehearsal: Rehearsal | None) -> TrainingTimes | None:
+def _training(passes: list[_Pass], blocks: int, most_host: float, rehearsal: Rehearsal | None) -> TrainingTimes | None:
     if not any(each.backward for each in passes):
         return None
     backward = _medians([each.backward for each in passes], blocks)
     of_cpu: tuple[list[float], list[float], list[float]] = ([], [], []) if rehearsal is None else rehearsal.times(blocks)
     # Medians of a part and of the whole may be of different passes.
     between = min(median(each.between for each in passes), median(each.outside for each in passes))
-    return TrainingTimes(backward, between, *of_cpu)
+    return TrainingTimes(backward, between, most_host, *of_cpu)
 
 
 def _medians(passes: list[dict[int, float]], blocks: int) -> list[float]:

@@ -74,23 +74,29 @@ class _StandIn:
 
     def __init__(self, parameters: list[Any], make: Callable[[list[Any]], Any], copies: dict[Any, Any]) -> None:
         self.param_groups = [{"params": parameters}]
-        alike = tuple((each.shape, each.dtype, each.device) for each in parameters)
-        if alike not in copies:
-            mine = [torch.nn.Parameter(each.detach().clone()) for each in parameters]
-            copies[alike] = (mine, make(mine))
-        self._parameters, (self._copies, self._optimizer) = parameters, copies[alike]
-        self._device = parameters[0].device
+        self._parameters, self._make, self._all = parameters, make, copies
         #: When each step began and ended: for the host, and for the GPU if it does the step.
         self._steps: list[tuple[float, float, Any, Any]] = []
 
     def step(self) -> None:
-        for mine, each in zip(self._copies, self._parameters, strict=True):
+        copies, optimizer = self._copied()
+        for mine, each in zip(copies, self._parameters, strict=True):
             mine.grad = each.grad
-        begin = (perf_counter(), _mark(self._device))
-        self._optimizer.step()
-        self._steps.append((begin[0], perf_counter(), begin[1], _mark(self._device)))
-        for mine in self._copies:
+        device = copies[0].device
+        begin = (perf_counter(), _mark(device))
+        optimizer.step()
+        self._steps.append((begin[0], perf_counter(), begin[1], _mark(device)))
+        for mine in copies:
             mine.grad = None
+
+    def _copied(self) -> tuple[list[Any], Any]:
+        """The copies and their optimizer. Made in the first step: before it, weights outside of blocks are not on the GPU yet."""
+        alike = tuple((each.shape, each.dtype, each.device) for each in self._parameters)
+        if alike not in self._all:
+            mine = [torch.nn.Parameter(each.detach().clone()) for each in self._parameters]
+            self._all[alike] = (mine, self._make(mine))
+        found: tuple[list[Any], Any] = self._all[alike]
+        return found
 
     def times(self) -> list[float]:
         """Milliseconds of each step."""

@@ -126,7 +126,7 @@ pub const FORMULAS: &[&str] = &[
     "limit = the longer of compute and streamed bytes / expected rate of a pinned copy of one layer; the link is shared fairly with other ranks",
     "memory = resident layers + slots × the largest streamed layer + --outside; resident layers and the number of slots are those with the shortest simulated pass",
     "several models: each gets the memory that makes the sum of all passes shortest; --outside is needed once, because one model runs at a time",
-    "range: compute 5% faster (no gaps between layers) to 13% slower (a GPU that copies while it computes lowers its clock), copies 1% faster to 3.5% slower, 60 µs of host time per streamed layer",
+    "range: compute 5% faster (no gaps between layers) to 13% slower (a GPU that copies while it computes lowers its clock), copies 3% faster to 3.5% slower, 60 µs of host time per streamed layer",
 ];
 
 #[cfg(test)]

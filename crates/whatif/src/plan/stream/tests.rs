@@ -159,7 +159,8 @@ proptest! {
 
 /// The decoder with a backward pass of this many milliseconds per block, and a loss of 0.5 ms.
 fn trained(compute_ms: f64, backward_ms: f64, slots: u32) -> StreamInputs {
-    let training = Training { backward_ms: vec![backward_ms; 16], between_ms: 0.5, updates: None };
+    let training =
+        Training { backward_ms: vec![backward_ms; 16], between_ms: 0.5, most_host_ms: 0.0, updates: None };
     StreamInputs { training: Some(training), slots: Some(slots), ..decoder(compute_ms, 1) }
 }
 
@@ -218,7 +219,8 @@ fn updated(gradients_ms: f64, update_ms: f64, norm_ms: Option<f64>) -> Stream {
         update_ms: vec![update_ms; 4],
         norm_ms: norm_ms.map(|ms| vec![ms; 4]),
     };
-    let training = Training { backward_ms: vec![1.0; 4], between_ms: 0.0, updates: Some(updates) };
+    let training =
+        Training { backward_ms: vec![1.0; 4], between_ms: 0.0, most_host_ms: 0.0, updates: Some(updates) };
     predicted(&StreamInputs {
         blocks: vec![Block { bytes: 1, compute_ms: 1.0 }; 4],
         outside_ms: 0.0,
@@ -257,11 +259,24 @@ fn gradients_leave_one_after_another() {
 #[test]
 fn wrong_times_of_a_training_step_are_errors() {
     let with = |backward_ms: Vec<f64>, between_ms| {
-        let training = Training { backward_ms, between_ms, updates: None };
+        let training = Training { backward_ms, between_ms, most_host_ms: 0.0, updates: None };
         Stream::plan(&StreamInputs { training: Some(training), ..decoder(1.0, 2_000_000_000) })
     };
     assert!(with(vec![1.0; 16], 0.5).is_ok());
     assert!(with(vec![1.0; 15], 0.5).is_err());
     assert!(with(vec![f64::NAN; 16], 0.5).is_err());
     assert!(with(vec![1.0; 16], 0.6).is_err());
+}
+
+/// What the host needs for backward is not known apart from what it waits for: the range includes all of it.
+#[test]
+fn a_training_step_may_take_as_long_as_the_host_did() {
+    let mut inputs = trained(0.1, 0.2, 2);
+    let before = predicted(&inputs).step_ms;
+    let training = inputs.training.as_mut().unwrap();
+    training.most_host_ms = 2.0 * before.high;
+    let plan = predicted(&inputs);
+    assert_eq!((plan.step_ms.low, plan.step_ms.high), (before.low, 2.0 * before.high));
+    inputs.training.as_mut().unwrap().most_host_ms = f64::NAN;
+    assert!(Stream::predict(&inputs, vec![false; 16], 2).is_err());
 }

@@ -19,6 +19,8 @@ pub struct Training {
     pub backward_ms: Vec<f64>,
     /// The part of the compute outside of blocks that is between forward and backward: the head and the loss.
     pub between_ms: f64,
+    /// The most that the host can need for a step, waiting included: how much of it is backward's own is not known. 0 if nothing is.
+    pub most_host_ms: f64,
     /// If the CPU updates the weights.
     pub updates: Option<Updates>,
 }
@@ -48,6 +50,7 @@ impl Training {
         Self {
             backward_ms: times(&self.backward_ms, speeds.compute),
             between_ms: self.between_ms * speeds.compute,
+            most_host_ms: self.most_host_ms,
             updates: self.updates.as_ref().map(|updates| Updates {
                 gradients_ms: times(&updates.gradients_ms, 1.0 / speeds.rate),
                 update_ms: times(&updates.update_ms, speeds.updates),
@@ -66,6 +69,8 @@ impl Training {
             let wrong = ms.iter().find(|ms| !(ms.is_finite() && **ms >= 0.0));
             ensure(wrong.is_none(), "a time of a training step", "0 ms or more", wrong.unwrap_or(&0.0))?;
         }
+        let host_ms = self.most_host_ms;
+        ensure(host_ms.is_finite() && host_ms >= 0.0, "the host time of a step", "0 ms or more", host_ms)?;
         let is_part = (0.0..=outside_ms).contains(&self.between_ms);
         ensure(
             is_part,
