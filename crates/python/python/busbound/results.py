@@ -1000,9 +1000,9 @@ class FileActivity(Record):
 class Loading(Record):
     """Where the time of loading goes. The parts add up to the phase."""
 
-    bound: Literal['deserialization', 'operators', 'link', 'copies', 'disk', 'page_cache', 'cpu_work', 'unknown']
+    bound: Literal['deserialization', 'operators', 'link', 'copies', 'disk', 'page_cache', 'page_faults', 'cpu_work', 'unknown']
     copy_ms: float
-    """Copies to the device run."""
+    """Copies to the device run; copies of mapped files wait for the disk meanwhile."""
     staging_ms: float
     """The host is inside a copy call, and no copy runs."""
     deserialization_ms: float
