@@ -147,3 +147,22 @@ def test_an_error_of_the_compared_function_leaves_the_model_as_it_was(case):
     with pytest.raises(ValueError, match="broken"):
         case.offload(compare=broken)
     assert case.is_as_before()
+
+
+def test_passes_that_are_measured_leave_statistics_and_random_numbers_alone():
+    """A model in training mode: its running statistics and its next dropout are those of a program without these passes."""
+    torch.manual_seed(0)
+
+    def block():
+        return torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.BatchNorm1d(8), torch.nn.Dropout(0.5))
+
+    model = torch.nn.Sequential(*(block() for _ in range(4))).train().requires_grad_(False)
+    alone, x = copy.deepcopy(model), torch.randn(16, 8)
+    state = torch.get_rng_state()
+    expected = [alone(x) for _ in range(3)]
+    torch.set_rng_state(state)
+    with busbound.offload(model, gpu_memory="1GB", example_inputs=x, **ON_CPU):
+        assert torch.equal(torch.get_rng_state(), state)
+        found = [model(x) for _ in range(3)]
+    assert all(torch.equal(one, other) for one, other in zip(found, expected, strict=True))
+    assert all(torch.equal(one, other) for one, other in zip(model.buffers(), alone.buffers(), strict=True))

@@ -1,5 +1,5 @@
-//! Carries one copy through the ring. The calling thread gives chunks to the GPU in order, and where they are few, it copies pieces
-//! itself while it waits; the pool's threads copy the others.
+//! Carries one copy through the ring. The calling thread gives chunks to the GPU in order; the pool's threads copy pieces of them,
+//! and so does the calling one if they are few.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

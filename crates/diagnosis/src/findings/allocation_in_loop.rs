@@ -47,11 +47,24 @@ fn fix(facts: &Facts<'_>) -> Fix {
         let text = "Allocate for the largest size at the start and reuse the memory, or take it from a pool (cudaMallocAsync).";
         return Fix::new(text).doing(doing);
     }
+    if let Some(variable) = without_caching(facts) {
+        let text = format!(
+            "PyTorch's caching allocator is off ({variable} is set): each tensor is a cudaMalloc and a cudaFree, which waits for the GPU. Unset it; it is for finding memory errors."
+        );
+        return Fix::new(text).doing("using the caching allocator");
+    }
     Fix::new(format!(
         "Keep shapes constant, or allocate for the largest shape at the start. {again}Pin host buffers once. Try PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True.",
     ))
     .doing(doing)
     .setting(Target::Environment, "PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")
+}
+
+/// The variable that turned the caching allocator off, if it is recorded.
+fn without_caching(facts: &Facts<'_>) -> Option<&'static str> {
+    const OFF: [&str; 2] = ["PYTORCH_NO_CUDA_MEMORY_CACHING", "PYTORCH_NO_HIP_MEMORY_CACHING"];
+    let variables = facts.trace.origin().environment().variables?;
+    OFF.into_iter().find(|name| variables.contains_key(*name))
 }
 
 fn check(facts: &Facts<'_>) -> Option<Draft> {

@@ -350,7 +350,11 @@ fn notes(
 fn next(out: &mut String, diagnosis: &Diagnosis, width: u16) {
     let mut steps = vec!["--open (timeline)".to_owned(), "-v (details)".to_owned()];
     let verdict = &diagnosis.verdict;
-    steps.push(match (verdict.withheld, diagnosis.findings.first()) {
+    // Findings that only -v shows explain nothing of this answer.
+    let are_shown =
+        text::nothing_to_fix(diagnosis).is_none() && text::nothing_worth_fixing(diagnosis).is_none();
+    let first = diagnosis.findings.first().filter(|_| are_shown);
+    steps.push(match (verdict.withheld, first) {
         (Some(why), _) => format!("busbound explain {why}"),
         (None, Some(first)) => format!("busbound explain {}", first.id),
         (None, None) => format!("busbound explain {}", verdict.bound.id()),

@@ -81,6 +81,8 @@ fn a_finding_that_saves_less_than_one_percent_is_not_shown() {
         text(false)
     );
     assert!(text(true).contains("Host syncs within the iteration: fix saves"), "{}", text(true));
+    // "next: busbound explain sync_in_loop", of which the answer said nothing.
+    assert!(text(false).contains("busbound explain compute"), "{}", text(false));
 }
 
 #[test]

@@ -333,7 +333,11 @@ fn is_rocms_copy(name: &str) -> bool {
 /// Some versions name the launch of a kernel after the kernel, and a copy call after the copy.
 fn call(name: &str) -> &str {
     let is_interface = ["cu", "hip"].iter().any(|of| name.starts_with(of)) || name.starts_with("Mem");
-    if is_interface { name } else { "LaunchKernel" }
+    match name {
+        _ if is_interface => name,
+        _ if is_rocms_copy(name) => "MemcpyAsync",
+        _ => "LaunchKernel",
+    }
 }
 
 /// An entry of a plane's table of names: its id, and the name in its message.

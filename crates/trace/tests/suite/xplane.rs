@@ -336,11 +336,12 @@ fn a_compressed_profile_is_read() {
 fn a_launch_that_is_named_after_its_kernel_is_a_launch() {
     let (mut gpu, mut host) = (Plane::new("/device:GPU:0"), Plane::new("/host:CPU"));
     let correlated = |id: u64| [Fact::Number("correlation_id", id)];
-    let names = ["loop_transpose_fusion", "CopyDeviceToDevice"];
-    let stream: Vec<Message> = (1..3)
+    let names = ["loop_transpose_fusion", "CopyDeviceToDevice", "CopyHostToDevice"];
+    let stream: Vec<Message> = (1..4)
         .map(|id| gpu.event(names[id as usize - 1], 100 * id, 100 * id + 50, &correlated(id)))
         .collect();
-    let calls = [("loop_transpose_fusion", 1), ("hipMemcpyDtoDAsync", 2)];
+    // A copy call that is named after its copy was a launch.
+    let calls = [("loop_transpose_fusion", 1), ("hipMemcpyDtoDAsync", 2), ("CopyHostToDevice", 3)];
     let calls = calls.map(|(name, id)| host.event(name, 100 * id - 20, 100 * id - 10, &correlated(id)));
     gpu.line(7, "Stream #7(Kernel)", &stream);
     host.line(1, "py_xla_execute", &calls);
@@ -349,10 +350,10 @@ fn a_launch_that_is_named_after_its_kernel_is_a_launch() {
     let trace = opened(&space.0).unwrap();
     let calls: Vec<_> =
         trace.events().filter(|event| event.kind().is_call()).map(|call| Call::of(call.name())).collect();
-    assert_eq!(calls, [Call::Launch, Call::Copy]);
+    assert_eq!(calls, [Call::Launch, Call::Copy, Call::Copy]);
     let copies: Vec<_> =
         trace.events().filter_map(|event| event.transfer()).map(|copy| copy.direction).collect();
-    assert_eq!(copies, [Direction::DeviceToDevice]);
+    assert_eq!(copies, [Direction::DeviceToDevice, Direction::HostToDevice]);
 }
 
 /// Where the real profiles are; they are not in the repository.

@@ -1,10 +1,11 @@
 //! Does a fix or a tested change advise what a recorded program already does, or what it cannot do?
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use busbound_diagnosis::{Diagnosis, Finding, FindingId, Options, WhatIf, what_if};
+use busbound_diagnosis::{Diagnosis, Finding, FindingId, Options, Source, WhatIf, diagnose, what_if};
 use busbound_machine::Machine;
-use busbound_trace::{ReadOptions, open};
+use busbound_trace::{ReadOptions, open, read};
+use serde_json::{Value, json};
 
 use super::events::{annotation, call, diagnosis, kernel, step};
 use crate::common::{diagnosis_of, root};
@@ -33,6 +34,37 @@ fn has(answer: &WhatIf, change: &str) -> bool {
 }
 
 /// The operators of an optimizer on the GPU were taken for its update: `optimizer=gpu`, 4.91 instead of 9.04 ms.
+/// "Try PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True", which does nothing where the allocator is off.
+#[test]
+fn allocation_without_the_caching_allocator_is_ended_by_turning_it_on() {
+    let mut events = Vec::new();
+    for i in 0..8 {
+        let at = i * 3_000;
+        events.push(step(i, at, 3_000));
+        for j in 0..4 {
+            let (id, at) = (i * 100 + j * 3, at + j * 700);
+            events.push(
+                json!({"ph":"X","cat":"cpu_op","name":"aten::empty","pid":1,"tid":1,"ts":at + 1,"dur":280}),
+            );
+            events.push(call("cudaMalloc", id + 1, at + 10, 260));
+            events.push(call("cudaLaunchKernel", id + 2, at + 300, 5));
+            events.push(kernel("gemm", 7, id + 2, at + 310, 200));
+            events.push(call("cudaFree", id + 3, at + 320, 250));
+        }
+    }
+    let fix = |variables: Value| {
+        let environment = json!({"versions": {"torch": "2.11.0"}, "variables": variables, "gpus": [], "cpus": null, "memory": null});
+        let trace = json!({"busbound_environment": environment, "traceEvents": events}).to_string();
+        let trace = read(trace.as_bytes(), Path::new("t"), &ReadOptions::default()).unwrap();
+        let run = diagnose(&trace, &Source::named("t"), &Machine::default(), &Options::default());
+        found(&run, FindingId::AllocationInLoop).fix.clone()
+    };
+    let usual = fix(json!({}));
+    assert!(usual.contains("expandable_segments"), "{usual}");
+    let off = fix(json!({"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}));
+    assert!(off.contains("PYTORCH_NO_CUDA_MEMORY_CACHING is set") && !off.contains("expandable"), "{off}");
+}
+
 #[test]
 fn an_optimizer_that_launches_kernels_is_not_moved_to_the_gpu() {
     for run in

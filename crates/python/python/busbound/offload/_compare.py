@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from ._memory import allocated, gradients_kept, nbytes_of, peak, tensors_of
+from ._memory import allocated, nbytes_of, peak, tensors_of, undisturbed
 
 #: Groups of passes that are timed, and how long a group takes at least if its passes are short.
 _GROUPS = 3
@@ -52,7 +52,7 @@ def as_it_came(model: Any, run: Run, device: Any, budget: int | None) -> Rival |
     if any(each.device != device for each in tensors) or (budget is not None and weights > budget):
         return None
     before = allocated(device)
-    with gradients_kept(model):
+    with undisturbed(model, device):
         try:
             ms = times(run, device)
         except torch.cuda.OutOfMemoryError:
@@ -65,7 +65,7 @@ def decide(rival: Rival, run: Run, device: Any, model: Any) -> Decision:
     """Times offload, in turns with what it replaces if that can run now."""
     mine: list[float] = []
     others = list(rival.ms)
-    with gradients_kept(model):
+    with undisturbed(model, device):
         if rival.run is None:
             mine = times(run, device)
         else:

@@ -12,7 +12,6 @@ from ._plan import BOUNDS, LOG, Plan, caller
 from ._sizes import OffloadError, text_of
 from ._updates import StreamedOptimizer, Updates
 
-
 #: Passes that are timed before those that are recorded: they show what recording costs.
 _UNRECORDED = 5
 

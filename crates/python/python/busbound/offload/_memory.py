@@ -99,9 +99,14 @@ def _range(tensor: Any) -> tuple[int, int]:
 
 
 @contextlib.contextmanager
-def gradients_kept(model: Any) -> Iterator[Callable[[], None]]:
-    """Backward passes inside leave the gradients of a model as they were. Yields what forgets those of a pass."""
+def undisturbed(model: Any, device: Any) -> Iterator[Callable[[], None]]:
+    """Passes inside leave gradients, buffers (running statistics) and torch's random numbers as they were. Yields what forgets the
+    gradients of a pass.
+    """
     before = [(each, each.grad) for each in model.parameters() if each.requires_grad]
+    buffers = [(each, each.detach().cpu().clone()) for each in model.buffers() if is_plain(each)]
+    random = torch.get_rng_state()
+    random_of_gpu = torch.cuda.get_rng_state(device) if device.type == "cuda" else None
 
     def forget() -> None:
         for each, _ in before:
@@ -113,6 +118,13 @@ def gradients_kept(model: Any) -> Iterator[Callable[[], None]]:
     finally:
         for each, gradient in before:
             each.grad = gradient
+        for each, value in buffers:
+            if not torch.equal(each.detach().cpu(), value):
+                with torch.inference_mode(each.is_inference()), torch.no_grad():
+                    each.copy_(value)
+        torch.set_rng_state(random)
+        if random_of_gpu is not None:
+            torch.cuda.set_rng_state(random_of_gpu, device)
 
 
 def allocated(device: Any) -> int:

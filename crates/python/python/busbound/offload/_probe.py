@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import torch
 
 from ._engine import Engine
-from ._memory import allocated, gradients_kept, peak
+from ._memory import allocated, peak, undisturbed
 from ._rehearsal import Rehearsal
 from ._store import Store
 
@@ -141,7 +141,7 @@ def _measured(engine: Engine, probe: Probe, store: Store, run: Callable[[], obje
     host: list[float] = []
     walls: list[float] = []
     activations = 0
-    with gradients_kept(store.model) as forget_gradients:
+    with undisturbed(store.model, store.device) as forget_gradients:
         for number in range(_WARMUP + _MEASURED):
             forget_gradients()
             before = allocated(store.device)
