@@ -177,6 +177,25 @@ def test_a_rehearsal_copies_weights_when_they_are_where_they_are_trained():
     assert torch.equal(made[0][0], torch.ones(3)) and torch.equal(weight, torch.ones(3))
 
 
+def test_a_rehearsal_waits_for_the_step_that_it_times():
+    """The host is ahead of the GPU: the last step may not have ended when it is asked how long it took."""
+
+    class Event:
+        has_ended = False
+
+        def synchronize(self):
+            self.has_ended = True
+
+        def elapsed_time(self, end):
+            if not end.has_ended:
+                raise RuntimeError("not all of the events have completed")
+            return 2.5
+
+    stand_in = _StandIn([], None, {})
+    stand_in._steps = [(0.0, 0.001, Event(), Event())]
+    assert stand_in.times() == [2.5]
+
+
 def test_a_rehearsal_that_fails_leaves_a_plan_without_a_prediction(caplog):
     torch.manual_seed(0)
     model, ids = models.Decoder(**SMALL), torch.randint(0, 64, (2, 8))

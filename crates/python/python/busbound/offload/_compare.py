@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from ._lanes import synchronize
 from ._memory import allocated, nbytes_of, peak, tensors_of, undisturbed
 
 #: Groups of passes that are timed, and how long a group takes at least if its passes are short.
@@ -89,14 +90,9 @@ def times(run: Run, device: Any, groups: int = _GROUPS) -> list[float]:
 
 
 def _group(run: Run, passes: int, device: Any) -> float:
-    _synchronize(device)
+    synchronize(device)
     begin = perf_counter()
     for _ in range(passes):
         run()
-    _synchronize(device)
+    synchronize(device)
     return (perf_counter() - begin) * 1e3 / passes
-
-
-def _synchronize(device: Any) -> None:
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)

@@ -18,6 +18,7 @@ import torch
 
 from .._native import Schedule
 from ._exchange import Exchange
+from ._lanes import synchronize
 from ._ring import Ring
 from ._saved import saved_tensors
 from ._sizes import OffloadError
@@ -147,8 +148,7 @@ class Engine:
 
     def synchronize(self) -> None:
         """Waits until the device has nothing to do."""
-        if self._store.device.type == "cuda":
-            torch.cuda.synchronize(self._store.device)
+        synchronize(self._store.device)
 
     def pass_times(self) -> list[float]:
         """Milliseconds from one beginning of a pass to the next. The host waits for the last."""

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from ._host import HostMemory
+from ._lanes import rate_on
 from ._sizes import OffloadError
 from ._store import StoredBlock
 
@@ -37,14 +38,7 @@ class CudaDownloads:
     def rate(self, target: Any, times: int = 4) -> float | None:
         """GB/s of copies into this buffer, one after another."""
         source = torch.empty_like(target, device=self._device)
-        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        self.copy(target, source)
-        begin.record(self._stream)
-        for _ in range(times):
-            self.copy(target, source)
-        end.record(self._stream)
-        end.synchronize()
-        return float(times * target.nbytes / begin.elapsed_time(end) / 1e6)
+        return float(target.nbytes / 1e9 * rate_on(self._stream, lambda: self.copy(target, source), times))
 
 
 class HostDownloads:

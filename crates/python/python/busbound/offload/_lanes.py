@@ -18,6 +18,34 @@ from ._runtime import runtime
 Filler = Callable[[], None]
 
 
+def mark_on(stream: Any) -> Any:
+    """A point in time on a stream."""
+    event = torch.cuda.Event(enable_timing=True)
+    event.record(stream)
+    return event
+
+
+def milliseconds(begin: Any, end: Any) -> float:
+    """The time between two points on a stream; the host waits for the second."""
+    end.synchronize()
+    return float(begin.elapsed_time(end))
+
+
+def rate_on(stream: Any, enqueue: Callable[[], object], times: int) -> float:
+    """How often per second a stream can do what this gives it."""
+    enqueue()
+    begin = mark_on(stream)
+    for _ in range(times):
+        enqueue()
+    return 1e3 * times / milliseconds(begin, mark_on(stream))
+
+
+def synchronize(device: Any) -> None:
+    """Waits until a device has nothing to do."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
 class CudaLanes:
     """A copy stream, and two events for each slot: filled, and no longer in use."""
 
@@ -72,24 +100,15 @@ class CudaLanes:
 
     def mark(self) -> Any:
         """A point in time on the current stream."""
-        event = torch.cuda.Event(enable_timing=True)
-        event.record(torch.cuda.current_stream(self._device))
-        return event
+        return mark_on(torch.cuda.current_stream(self._device))
 
     def rate(self, fill: Filler, times: int) -> float | None:
         """How often per second the copy stream can do this; ``None`` without one."""
-        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        fill()
-        begin.record(self._copies)
-        for _ in range(times):
-            fill()
-        end.record(self._copies)
-        return 1e3 * times / self.milliseconds(begin, end)
+        return rate_on(self._copies, fill, times)
 
     def milliseconds(self, begin: Any, end: Any) -> float:
         """The time between two marks; the host waits for the second."""
-        end.synchronize()
-        return float(begin.elapsed_time(end))
+        return milliseconds(begin, end)
 
 
 class DirectLanes(CudaLanes):

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from ._engine import Engine
+from ._lanes import mark_on, milliseconds
 from ._store import Store
 from ._updates import Make, Updates
 
@@ -101,7 +102,7 @@ class _StandIn:
     def times(self) -> list[float]:
         """Milliseconds of each step."""
         return [
-            max((end - begin) * 1e3, 0.0 if first is None else first.elapsed_time(last))
+            max((end - begin) * 1e3, 0.0 if first is None else milliseconds(first, last))
             for begin, end, first, last in self._steps
         ]
 
@@ -111,8 +112,4 @@ class _StandIn:
 
 
 def _mark(device: Any) -> Any:
-    if device.type != "cuda":
-        return None
-    event = torch.cuda.Event(enable_timing=True)
-    event.record(torch.cuda.current_stream(device))
-    return event
+    return mark_on(torch.cuda.current_stream(device)) if device.type == "cuda" else None
