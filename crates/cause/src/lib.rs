@@ -38,7 +38,7 @@ pub use graph::{
     StepMarks, Stream, Thread, Wait, WorkId, WorkKind, WorkNode, is_matrix_kernel, waited_for_thread,
 };
 pub use graph_launches::{GraphLaunches, launches_graph};
-pub use host::{Host, HostUse, Origin, ThreadTimes, UsedTime};
+pub use host::{Host, HostUse, Origin, OriginNames, ThreadTimes, UsedTime};
 pub use host_memory::{CountedTraffic, HostBytes, HostMemory, HostMemoryKernel};
 pub use model::{EdgeCounts, FreshPages, HostCall, JoinedRank, Model, RecordingCost, TraceRange, Work};
 pub use races::{Race, Side, races};

@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 
 use busbound_trace::hash::HashMap;
 use busbound_trace::{
-    Call, Event, EventId, EventKind, Interval, IntervalSet, Nanos, Place, Timestamp, Trace, TrackId,
+    Call, Event, EventId, EventKind, Interval, IntervalSet, Label, Nanos, Place, Timestamp, Trace, Track,
+    TrackId,
 };
 
 use crate::captures::capture_times;
@@ -93,13 +94,15 @@ pub enum ClockFault {
 }
 
 /// GPU work with an id. Small, because there is as much as events.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Work {
+    id: u64,
     event: EventId,
     /// Calls that have its id.
     calls: u8,
 }
 
-const _: () = assert!(size_of::<Work>() <= 8);
+const _: () = assert!(size_of::<Work>() <= 16);
 
 /// One call and the calls inside it.
 struct Outer {
@@ -116,10 +119,10 @@ impl Records {
         let mut by_id: Vec<Work> = Vec::with_capacity(work().count());
         for event in work() {
             span = Some(span.map_or(event.interval(), |span| span.hull(event.interval())));
-            by_id.extend(event.correlation().map(|_| Work { event: event.id(), calls: 0 }));
+            by_id.extend(event.correlation().map(|id| Work { id, event: event.id(), calls: 0 }));
         }
         let Some(span) = span else { return Self::default() };
-        by_id.sort_by_key(|work| trace.event(work.event).correlation());
+        by_id.sort_unstable();
         let mut records = Self::default();
         records.clocks.gpu_span = span.length();
         let kinds: Vec<(Call, bool)> =
@@ -131,10 +134,12 @@ impl Records {
             in_graph: Vec::new(),
             pairs: Pairs::until(device_syncs(trace, &kinds)),
             tails: [Counted::default(); 2],
+            process: None,
             streams: BTreeMap::new(),
         };
         let captures = captures(trace, &kinds);
         for track in trace.threads() {
+            joined.process = track.place().process();
             joined.add_thread(&mut records, track.events(), &kinds, span.end, &captures);
         }
         // A file that is cut has lost the work of its last calls, and says so.
@@ -151,7 +156,7 @@ impl Records {
     }
 
     /// A window that was cut out of a recording ends while work is queued: its calls are in the window, and the work is not. In a
-    /// stream, all of that comes after the last recorded work.
+    /// stream, all of that comes after the last recorded work. Each process has streams of its own.
     fn forgive_queue(
         &mut self,
         joined: &mut Joined<'_>,
@@ -159,9 +164,12 @@ impl Records {
         span: Interval,
         captures: &IntervalSet,
     ) {
-        let Some(since) = joined.queued_since(span) else { return };
+        let since_of = |thread: Track<'_>| joined.queued_since(thread.place().process(), span);
+        let since: Vec<Option<Timestamp>> = joined.trace.threads().map(since_of).collect();
         let mut queued = Self::default();
-        for track in joined.trace.threads() {
+        for (track, since) in joined.trace.threads().zip(since) {
+            let Some(since) = since else { continue };
+            joined.process = track.place().process();
             let later = track.events().filter(|event| event.start() > since);
             joined.add_thread(&mut queued, later, kinds, Timestamp::from_nanos(i64::MAX), captures);
         }
@@ -334,15 +342,18 @@ struct Joined<'a> {
     pairs: Pairs,
     /// Launches and copy calls after the last recorded work.
     tails: [Counted; 2],
-    /// Per stream: how much work has its call, and its last work with the start of its call.
-    streams: BTreeMap<TrackId, (usize, Interval, Timestamp)>,
+    /// The process whose calls are being added.
+    process: Option<Label>,
+    /// Per process and stream: how much work has its call, and its last work with the start of its call.
+    streams: BTreeMap<(Option<Label>, TrackId), (usize, Interval, Timestamp)>,
 }
 
 impl Joined<'_> {
-    /// The call of the last work of the stream with most work, if that stream is busy until the recording ends.
-    fn queued_since(&self, gpu: Interval) -> Option<Timestamp> {
+    /// The call of the last work of the process's stream with most work, if that stream is busy until the recording ends.
+    fn queued_since(&self, process: Option<Label>, gpu: Interval) -> Option<Timestamp> {
+        let of_process = self.streams.iter().filter(|((of, _), _)| *of == process);
         let (_, (_, last, call)) =
-            self.streams.iter().max_by_key(|(track, (count, ..))| (*count, Reverse(**track)))?;
+            of_process.max_by_key(|(track, (count, ..))| (*count, Reverse(**track)))?;
         let calls =
             self.trace.threads().flat_map(|track| track.events().filter(|event| event.kind().is_call()));
         // A call that begins in the window may end after it.
@@ -400,17 +411,14 @@ impl Joined<'_> {
 
     /// Whether there is work with this id; remembers when its call was.
     fn join(&mut self, id: u64, call: Interval) -> bool {
-        let id_of = |work: &Work| self.trace.event(work.event).correlation();
-        let before = |place: usize| id_of(&self.work[place]) < Some(id);
+        let before = |place: usize| self.work[place].id < id;
         self.near = first_after_near(&(0..self.work.len()), self.near, before);
         let mut found: Option<Interval> = None;
-        for work in self.work[self.near..].iter_mut() {
+        for work in self.work[self.near..].iter_mut().take_while(|work| work.id == id) {
             let event = self.trace.event(work.event);
-            if event.correlation() != Some(id) {
-                break;
-            }
             work.calls = work.calls.saturating_add(1);
-            let stream = self.streams.entry(event.track_id()).or_insert((0, event.interval(), call.start));
+            let stream = (self.process, event.track_id());
+            let stream = self.streams.entry(stream).or_insert((0, event.interval(), call.start));
             stream.0 += 1;
             if event.start() >= stream.1.start {
                 (stream.1, stream.2) = (event.interval(), call.start);

@@ -17,6 +17,7 @@ use crate::Time;
 use crate::few::Few;
 use crate::host::{Host, HostUse};
 use crate::host_memory::HostMemory;
+use crate::search::first_after_near;
 use crate::thresholds::HOST_STRETCH;
 
 /// A call, and work that it issued.
@@ -32,6 +33,7 @@ pub(super) fn build(activity: Activity<'_>, steps: &StepMarks) -> Graph {
         wait_calls: Vec::new(),
         mark_calls: Vec::new(),
         is_matrix: vec![None; activity.trace.names().len()],
+        near: 0,
         host_memory: HostMemory::of(activity.trace),
     };
     let issued = builder.add_work();
@@ -156,7 +158,8 @@ impl Builder<'_> {
             self.graph.awaited.push(HostWait { awaited: Awaited::None, copy: None, released_by: None });
             return Some(CallAction::Wait(wait));
         }
-        let rest = &issued[issued.partition_point(|(call, _)| *call < event.id())..];
+        self.near = first_after_near(&(0..issued.len()), self.near, |place| issued[place].0 < event.id());
+        let rest = &issued[self.near..];
         let mine = rest.iter().take_while(|(call, _)| *call == event.id()).count();
         match rest[..mine] {
             [] => None,

@@ -23,9 +23,11 @@ pub(super) struct Builder<'a> {
     pub(super) wait_calls: Vec<(usize, Time)>,
     /// Calls that record an event on a stream: thread, time and name.
     pub(super) mark_calls: Vec<(usize, Time, NameId)>,
-    /// Whether kernels of a name do matrix work, by name number; `None` for names that were not needed yet.
     pub(super) host_memory: HostMemory,
+    /// Whether kernels of a name do matrix work, by name number; `None` for names that were not needed yet.
     pub(super) is_matrix: Vec<Option<bool>>,
+    /// Where the issued work of the last call is: that of the next one is mostly close.
+    pub(super) near: usize,
 }
 
 impl Builder<'_> {

@@ -2,6 +2,7 @@
 //!
 //! Only this module joins calls to work by correlation id.
 
+mod nested;
 mod segments;
 mod uses;
 
@@ -11,12 +12,13 @@ pub use uses::{HostUse, UsedTime};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use self::nested::Nested;
 use crate::captures::capture_times;
 use crate::search::first_after_near;
 use crate::thresholds::{HOST_STRETCH, LONG_COPY_CALL};
 use busbound_trace::{
-    Call, Event, EventId, EventKind, Interval, IntervalSet, Label, NameId, Nanos, Place, Timestamp, Trace,
-    Track, TrackId,
+    Call, Event, EventId, EventKind, Interval, IntervalSet, Label, NameId, Nanos, Timestamp, Trace, Track,
+    TrackId,
 };
 
 /// The host side of a trace, indexed for lookups.
@@ -31,8 +33,8 @@ pub struct Host<'a> {
     /// Those that launch device work.
     launching: Vec<TrackId>,
     /// Annotations of each thread, and Python frames of user code, sorted by start.
-    annotations: BTreeMap<TrackId, Vec<EventId>>,
-    frames: BTreeMap<TrackId, Vec<EventId>>,
+    annotations: BTreeMap<TrackId, Nested>,
+    frames: BTreeMap<TrackId, Nested>,
     launches: Vec<EventId>,
     synchronizations: Vec<EventId>,
     /// Calls that allocate, capture, load or create.
@@ -174,7 +176,7 @@ impl<'a> Host<'a> {
         };
         let mut compilations = Vec::new();
         for track in trace.threads() {
-            let Place::Thread { process, .. } = track.place() else { continue };
+            let Some(process) = track.place().process() else { continue };
             if !matches!(process, Label::Number(n) if n < 0) {
                 host.add_thread(track, &mut compilations);
             }
@@ -184,10 +186,11 @@ impl<'a> Host<'a> {
         host.compilations = IntervalSet::from_unsorted(compilations);
         host.by_correlation.shrink_to_fit();
         host.by_correlation.sort_by_key(|call| trace.event(*call).correlation());
-        // Work is mostly in the order of its calls.
-        let mut near = 0;
+        // The work of a stream is mostly in the order of its calls.
+        let mut near = vec![0; trace.tracks().len()];
         for work in trace.events().filter(|event| event.kind().is_gpu_work()) {
-            let call = work.correlation().and_then(|id| host.call_id(id, &mut near));
+            let near = &mut near[work.track_id().index()];
+            let call = work.correlation().and_then(|id| host.call_id(id, near));
             host.behind.resize(work.id().index(), None);
             host.behind.push(call);
         }
@@ -237,8 +240,8 @@ impl<'a> Host<'a> {
         times.not_launching = times.without_calls.union(&times.input).union(&calls);
         times.worked.shrink();
         times.launches = self.launches.len() > launched_before;
-        self.annotations.insert(track.id(), named);
-        self.frames.insert(track.id(), framed);
+        self.annotations.insert(track.id(), Nested::of(named));
+        self.frames.insert(track.id(), Nested::of(framed));
         self.threads.insert(track.id(), times);
     }
 
@@ -345,7 +348,7 @@ impl<'a> Host<'a> {
 
     /// Annotations of every thread, grouped by thread, in time order.
     pub fn annotations(&self) -> Vec<Event<'a>> {
-        self.annotations.values().flatten().map(|&id| self.trace.event(id)).collect()
+        self.annotations.values().flat_map(Nested::ids).map(|&id| self.trace.event(id)).collect()
     }
 
     /// Calls that launch, grouped by thread, in time order.
@@ -361,19 +364,35 @@ impl<'a> Host<'a> {
 
     /// The innermost operator, Python frame of user code, and annotation around a call.
     pub fn around(&self, call: &Event<'_>) -> Origin {
-        Origin {
-            operator: self.operator_around(call).map(|operator| printable(operator.name())),
+        self.place_of(call).origin(self.trace)
+    }
+
+    /// The same, by the numbers of their names: for calls that are many.
+    pub fn place_of(&self, call: &Event<'_>) -> OriginNames {
+        OriginNames {
+            operator: self.operator_around(call).map(|operator| operator.name_id()),
             frame: self.innermost(&self.frames, call),
             annotation: self.innermost(&self.annotations, call),
         }
     }
 
-    fn innermost(&self, lists: &BTreeMap<TrackId, Vec<EventId>>, call: &Event<'_>) -> Option<String> {
-        let list = lists.get(&call.track_id())?;
-        let before = list.partition_point(|&id| self.trace.event(id).start() <= call.start());
-        let events = list[..before].iter().rev().map(|&id| self.trace.event(id));
-        // A parent may be far back; after this many siblings the search is too expensive.
-        events.take(5_000).find(|event| event.end() > call.start()).map(|event| printable(event.name()))
+    fn innermost(&self, lists: &BTreeMap<TrackId, Nested>, call: &Event<'_>) -> Option<NameId> {
+        Some(lists.get(&call.track_id())?.innermost(self.trace, call.start())?.name_id())
+    }
+}
+
+/// Where something came from, by the numbers of the names in the trace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct OriginNames {
+    pub operator: Option<NameId>,
+    pub frame: Option<NameId>,
+    pub annotation: Option<NameId>,
+}
+
+impl OriginNames {
+    pub fn origin(self, trace: &Trace) -> Origin {
+        let text = |name: Option<NameId>| name.map(|name| printable(trace.names().get(name)));
+        Origin { operator: text(self.operator), frame: text(self.frame), annotation: text(self.annotation) }
     }
 }
 

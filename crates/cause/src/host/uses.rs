@@ -27,6 +27,8 @@ pub enum HostUse {
     Gather,
     /// Copies and casts from host memory to host memory.
     Cast,
+    /// Drawing random numbers on the CPU.
+    Random,
     /// Calls that allocate, free or pin memory.
     Allocation,
     /// Other operators on the CPU.
@@ -39,8 +41,15 @@ pub enum HostUse {
 
 impl HostUse {
     /// Work that the CPU does itself, which takes this long whatever the device does.
-    pub const WORK: &'static [Self] =
-        &[Self::Optimizer, Self::Gather, Self::Cast, Self::Allocation, Self::Operator, Self::Python];
+    pub const WORK: &'static [Self] = &[
+        Self::Optimizer,
+        Self::Gather,
+        Self::Cast,
+        Self::Random,
+        Self::Allocation,
+        Self::Operator,
+        Self::Python,
+    ];
 
     pub fn is_work(self) -> bool {
         Self::WORK.contains(&self)
@@ -55,6 +64,7 @@ impl HostUse {
             Self::Optimizer => "optimizer on the CPU",
             Self::Gather => "gather and index on the CPU",
             Self::Cast => "copies and casts on the CPU",
+            Self::Random => "random numbers on the CPU",
             Self::Allocation => "memory allocation",
             Self::Operator => "other operators on the CPU",
             Self::Python => "Python, or not recorded",
@@ -111,12 +121,14 @@ pub(super) fn operator_use(name: &str) -> HostUse {
     let Some(name) = name.strip_prefix("aten::") else { return HostUse::Operator };
     const GATHERS: [&str; 8] =
         ["index", "_index", "embedding", "_embedding", "gather", "take", "scatter", "masked_select"];
+    const RANDOM: [&str; 6] = ["normal", "uniform", "random", "rand", "bernoulli", "exponential"];
     match name {
         "to" | "_to_copy" | "copy_" | "clone" | "contiguous" | "cat" | "stack" | "_copy_from" => {
             HostUse::Cast
         }
         "pin_memory" | "_pin_memory" | "empty" | "empty_strided" | "resize_" => HostUse::Allocation,
         _ if GATHERS.iter().any(|start| name.starts_with(start)) => HostUse::Gather,
+        _ if RANDOM.iter().any(|start| name.starts_with(start)) => HostUse::Random,
         _ => HostUse::Operator,
     }
 }
@@ -328,6 +340,8 @@ mod tests {
             ("aten::index_select", HostUse::Gather),
             ("aten::embedding_bag", HostUse::Gather),
             ("aten::_to_copy", HostUse::Cast),
+            ("aten::normal_", HostUse::Random),
+            ("aten::randint", HostUse::Random),
             ("aten::sort", HostUse::Operator),
             ("aten::mm", HostUse::Operator),
             ("MyOp::index", HostUse::Operator),

@@ -49,9 +49,9 @@ pub(crate) fn queue(trace: &Trace, host: &Host<'_>, timelines: &[DeviceTimeline]
         let share = (at - whole.start).get() as f64 / whole.length().get() as f64;
         ((share * SLICES as f64) as usize).min(SLICES - 1)
     };
-    let edge = |part: usize| {
+    let edge: [Timestamp; SLICES + 1] = std::array::from_fn(|part| {
         whole.start + Nanos::new((whole.length().get() as i128 * part as i128 / SLICES as i128) as i64)
-    };
+    });
     let (mut depth, mut max_depth, mut empty) = (0i64, 0, Nanos::ZERO);
     let mut at = whole.start;
     let (mut i, mut j) = (0, 0);
@@ -67,7 +67,7 @@ pub(crate) fn queue(trace: &Trace, host: &Host<'_>, timelines: &[DeviceTimeline]
                 // Split the interval over the slices it touches.
                 let (first, last) = (part(at), part(next));
                 for (touched, sum) in (first..=last).zip(&mut sums[first..=last]) {
-                    let (from, to) = (edge(touched).max(at), edge(touched + 1).min(next));
+                    let (from, to) = (edge[touched].max(at), edge[touched + 1].min(next));
                     if to > from {
                         *sum += i128::from((to - from).get()) * i128::from(depth);
                     }

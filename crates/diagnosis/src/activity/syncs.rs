@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use busbound_trace::{Event, Interval, Nanos, Place, Timestamp};
+use busbound_trace::{Event, Interval, Nanos, Place, Timestamp, Trace};
 use serde::Serialize;
 
 use crate::activity::gaps::{CallTimes, call_times};
 use crate::pattern::pattern_of;
-use busbound_cause::{Host, Origin};
+use busbound_cause::{Host, Origin, OriginNames};
 
 /// Why a synchronization was called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -82,6 +82,7 @@ pub(crate) struct Waits {
 
 /// `step_starts` are when steps begin on the host, in order; empty if there are no steps.
 pub(crate) fn syncs(host: &Host<'_>, step_starts: &[Timestamp]) -> Syncs {
+    let trace = host.trace();
     let mut calls: Vec<_> = host
         .synchronizations()
         .filter(|call| matches!(call.place(), Place::Thread { .. }))
@@ -98,8 +99,8 @@ pub(crate) fn syncs(host: &Host<'_>, step_starts: &[Timestamp]) -> Syncs {
     let mut device_wide = Vec::new();
     let mut avoidable = Vec::new();
     for (i, (call, interval)) in calls.iter().enumerate() {
-        let around = host.around(call);
-        let reason = SyncReason::of(around.operator.as_deref());
+        let place = host.place_of(call);
+        let reason = SyncReason::of(place.operator.map(|operator| trace.names().get(operator)));
         if call.name().contains("DeviceSynchronize") || call.name().contains("CtxSynchronize") {
             device_wide.push(*interval);
         }
@@ -107,9 +108,9 @@ pub(crate) fn syncs(host: &Host<'_>, step_starts: &[Timestamp]) -> Syncs {
         if is_within_step && reason != SyncReason::BlockingCopy {
             avoidable.push(*call);
         }
-        totals.entry(reason).or_default().add(call.duration(), is_within_step, around);
+        totals.entry(reason).or_default().add(call.duration(), is_within_step, place);
     }
-    let totals = totals.into_iter().map(|(reason, sum)| sum.finish(reason)).collect();
+    let totals = totals.into_iter().map(|(reason, sum)| sum.finish(reason, trace)).collect();
     Syncs { totals, device_wide, avoidable_times: call_times(avoidable) }
 }
 
@@ -120,25 +121,27 @@ struct Sum {
     time: Nanos,
     within: u64,
     within_time: Nanos,
-    places: BTreeMap<String, (Nanos, Origin)>,
+    /// By what is around the call, if anything is.
+    places: BTreeMap<OriginNames, Nanos>,
 }
 
 impl Sum {
-    fn add(&mut self, duration: Nanos, is_within_step: bool, around: Origin) {
+    fn add(&mut self, duration: Nanos, is_within_step: bool, place: OriginNames) {
         self.count += 1;
         self.time += duration;
         if is_within_step {
             self.within += 1;
             self.within_time += duration;
         }
-        if let Some(place) = around.describe() {
-            self.places.entry(place).or_insert((Nanos::ZERO, around)).0 += duration;
-        }
+        *self.places.entry(place).or_default() += duration;
     }
 
-    fn finish(self, reason: SyncReason) -> SyncTotal {
-        let most = self.places.into_iter().max_by_key(|(_, (time, _))| *time);
-        let (place, origin) = most.map(|(place, (_, origin))| (place, origin)).unzip();
+    fn finish(self, reason: SyncReason, trace: &Trace) -> SyncTotal {
+        let places = self.places.into_iter().map(|(names, time)| (names.origin(trace), time));
+        let described = places.filter_map(|(origin, time)| Some((origin.describe()?, origin, time)));
+        // Of those that take equally long, the last by name.
+        let most = described.max_by(|a, b| a.2.cmp(&b.2).then_with(|| a.0.cmp(&b.0)));
+        let (place, origin) = most.map(|(place, origin, _)| (place, origin)).unzip();
         SyncTotal {
             reason,
             count: self.count,

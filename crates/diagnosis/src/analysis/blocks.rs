@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use busbound_trace::{Event, Label, LinkEnd, Place, Timestamp, Trace, TrackId};
+use busbound_trace::{Event, LinkEnd, Timestamp, Trace, TrackId};
 
 use busbound_cause::Host;
 
@@ -110,8 +110,9 @@ impl<'a> Blocks<'a> {
         if let Some(block) = self.open_at(track, at) {
             return Some(block);
         }
-        let process = process_of(self.trace, track);
-        let main = self.threads.iter().copied().find(|thread| process_of(self.trace, *thread) == process)?;
+        let process_of = |thread: TrackId| self.trace.track(thread).place().process();
+        let process = process_of(track);
+        let main = self.threads.iter().copied().find(|thread| process_of(*thread) == process)?;
         if main == track {
             return None;
         }
@@ -126,12 +127,5 @@ impl<'a> Blocks<'a> {
         let operator = self.trace.track(track).events_from(position).next()?;
         (operator.start() == *began && operator.end() > at)
             .then(|| self.open_at(forward.track, forward.at))?
-    }
-}
-
-fn process_of(trace: &Trace, track: TrackId) -> Option<Label> {
-    match trace.track(track).place() {
-        Place::Thread { process, .. } => Some(process),
-        Place::Stream { .. } => None,
     }
 }

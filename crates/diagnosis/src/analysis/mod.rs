@@ -27,6 +27,7 @@ pub(crate) mod replay;
 pub(crate) mod returned;
 pub(crate) mod stages;
 pub(crate) mod start_up;
+mod stream_split;
 pub(crate) mod throughput;
 pub(crate) mod times;
 pub(crate) mod unprofiled;

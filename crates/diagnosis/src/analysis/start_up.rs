@@ -1,10 +1,10 @@
 //! Does a trace show the start of a program, or too little, instead of its steps?
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use busbound_cause::idle::Gap;
-use busbound_trace::{Call, Event, EventKind, Interval, IntervalSet, Nanos, TrackId};
+use busbound_trace::{Call, Event, EventKind, Interval, IntervalSet, NameId, Nanos, TrackId};
 
 use crate::activity::gaps::{CallTimes, call_times};
 use crate::analysis::facts::Facts;
@@ -30,13 +30,16 @@ const UNLIKE: f64 = 5.0;
 const LITTLE: f64 = 0.05;
 /// As many kernels and copies are still few: a loop has more, and a program that runs each of its kernels once has fewer.
 const FEW_EVENTS: usize = 10;
+/// As many are few if most of them run only once.
+const FEW_DISTINCT: usize = 50;
+const MOSTLY_ONCE: usize = 2;
 /// Where there is this much work, and the same runs this often on average, libraries and memory were set up long before most of it.
 const MUCH_WORK: usize = 100;
 const REPEATS: usize = 10;
 /// A part below this share of the initialization is not named.
 const WORTH_NAMING: f64 = 0.2;
 
-/// Why nothing can be said about later steps; `None` for other traces.
+/// Why nothing can be said about later steps: the trace shows a start, or too little. `None` for other traces.
 pub(crate) fn reason(facts: &Facts<'_>) -> Option<Withheld> {
     let why = initialization(facts)
         .or_else(|| context_before(facts))
@@ -128,19 +131,15 @@ fn parts(facts: &Facts<'_>) -> Vec<Part> {
 
 /// Launch calls that load their kernel: long, and the first of it.
 fn first_uses<'f>(facts: &'f Facts<'_>) -> Vec<Event<'f>> {
-    let mut known = vec![false; facts.trace.names().len()];
-    let mut calls = Vec::new();
-    let mut kernels: Vec<Event<'_>> =
-        facts.trace.events().filter(|event| event.kind() == EventKind::Kernel).collect();
-    kernels.sort_by_key(Event::start);
-    for kernel in kernels {
-        if !std::mem::replace(&mut known[kernel.name_id().index()], true) {
-            calls.extend(
-                facts.host.call_behind(&kernel).filter(|call| call.duration().as_millis() >= LOADS_MS),
-            );
+    let mut first: Vec<Option<Event<'_>>> = vec![None; facts.trace.names().len()];
+    for kernel in facts.trace.events().filter(|event| event.kind() == EventKind::Kernel) {
+        let known = &mut first[kernel.name_id().index()];
+        if known.is_none_or(|known| kernel.start() < known.start()) {
+            *known = Some(kernel);
         }
     }
-    calls
+    let calls = first.iter().flatten().filter_map(|kernel| facts.host.call_behind(kernel));
+    calls.filter(|call| call.duration().as_millis() >= LOADS_MS).collect()
 }
 
 /// Launches into a graph that is captured run nothing.
@@ -206,8 +205,11 @@ fn only_few(facts: &Facts<'_>) -> Option<String> {
         return None;
     }
     let work: Vec<Event<'_>> =
-        facts.trace.events().filter(|event| event.kind().is_gpu_work()).take(FEW_EVENTS + 1).collect();
-    if work.is_empty() || work.len() > FEW_EVENTS {
+        facts.trace.events().filter(|event| event.kind().is_gpu_work()).take(FEW_DISTINCT + 1).collect();
+    let names: BTreeSet<NameId> = work.iter().map(Event::name_id).collect();
+    let is_few =
+        work.len() <= FEW_EVENTS || work.len() <= FEW_DISTINCT && work.len() <= MOSTLY_ONCE * names.len();
+    if work.is_empty() || !is_few {
         return None;
     }
     let recorded = facts.trace.events().map(|event| event.interval()).reduce(Interval::hull)?.length();

@@ -16,7 +16,7 @@ use crate::activity::gaps::IdleCause;
 use crate::activity::launches::Launches;
 use crate::activity::links::gpu_name;
 use crate::activity::syncs::SyncTotal;
-use crate::activity::timeline::{DeviceTimeline, Overlaps};
+use crate::activity::timeline::{self, DeviceTimeline, Overlaps};
 use crate::analysis::arrivals::{CollectiveTimes, collective_times};
 use crate::analysis::attribution::{self, Attribution};
 use crate::analysis::bounds::{Asked, ResourceBound, resource_bounds};
@@ -47,7 +47,7 @@ use crate::steps::basis::Basis;
 use crate::steps::steady::{LeftOut, steady};
 use crate::steps::window::{OutlierStep, StepTimes};
 use crate::unit::Unit;
-use crate::verdict::{self, Bound, Verdict};
+use crate::verdict::{self, Bound, Verdict, Withheld};
 
 pub const DIAGNOSIS_SCHEMA: &str = "busbound.diagnosis/2";
 
@@ -142,7 +142,7 @@ pub struct GpuLink {
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WindowFacts {
-    /// From the first to the last work of each device, summed over devices.
+    /// From the first to the last work of any GPU.
     pub span_ms: f64,
     /// `null` if no steps are found; figures "per step" are then for the whole trace.
     pub steps: Option<StepTimes>,
@@ -252,6 +252,7 @@ fn answer(facts: &Facts<'_>, survey: Survey, options: &Options, left_out: &LeftO
         left_out,
         cpu_copies: &judgment.cpu_copies,
         is_incomplete: judgment.is_incomplete,
+        start_up: judgment.start_up.as_ref(),
         no_stages: why_none.as_deref(),
         has_blocks: attribution.is_some(),
     });
@@ -316,6 +317,7 @@ struct Judgment {
     findings: Vec<Finding>,
     cpu_copies: Vec<CpuCopies>,
     is_incomplete: bool,
+    start_up: Option<Withheld>,
 }
 
 /// The verdict, the findings and what they promise. The findings take longest: everything else runs beside them.
@@ -331,8 +333,8 @@ fn judge<T: Send>(
     let within = facts.window.hull();
     let terms = cpu_copies::Terms { link, limits, edges, within };
     let cpu_copies = if has_gpu { Vec::new() } else { cpu_copies::cpu_copies(trace, terms) };
-    let incomplete =
-        why_incomplete(trace, survey).or_else(|| if has_gpu { start_up::reason(facts) } else { None });
+    let start_up = start_up::reason(facts).filter(|_| has_gpu);
+    let incomplete = why_incomplete(trace, survey).or_else(|| start_up.clone());
     let asked = match has_gpu && incomplete.is_none() {
         // Findings need the replay.
         true => join(|| facts.replay(), || Asked::of(facts)).1,
@@ -352,6 +354,10 @@ fn judge<T: Send>(
         findings.retain(|finding| !finding.id.is_about_kernels());
     }
     findings::explaining_first(&mut findings, verdict.bound.resources(), facts.own_step_ms());
+    let is_unknown = verdict.bound == Bound::Unknown;
+    if is_unknown {
+        findings::limit_to_visible(facts, &mut findings);
+    }
     if incomplete.is_some() {
         // The lost work may have run during what looks like idle time.
         findings.retain(|finding| !finding.id.is_about_idle_time());
@@ -360,10 +366,10 @@ fn judge<T: Send>(
             finding.saves_ms_per_step.low = 0.0;
         }
     }
-    // Promise nothing for a run with much missing.
-    let prize = if incomplete.is_none() { findings::prize(facts, &findings) } else { None };
+    // Promise nothing for a run with much missing, or whose time nobody can explain.
+    let prize = if is_unknown { None } else { findings::prize(facts, &findings) };
     let is_incomplete = incomplete.is_some();
-    (Judgment { verdict, bounds, prize, findings, cpu_copies, is_incomplete }, others)
+    (Judgment { verdict, bounds, prize, findings, cpu_copies, is_incomplete, start_up }, others)
 }
 
 /// The stages that the user gave or the program annotates.
@@ -411,7 +417,7 @@ fn machine_facts(facts: &Facts<'_>, listed: usize) -> MachineFacts {
 
 fn window_facts(facts: &Facts<'_>, left_out: &LeftOut) -> WindowFacts {
     WindowFacts {
-        span_ms: facts.time.span_ms,
+        span_ms: timeline::whole(&facts.timelines).map_or(0.0, |whole| whole.length().as_millis()),
         steps: facts.window.times().map(|times| StepTimes {
             warmup_dropped: left_out.warm_up,
             outliers_dropped: left_out.others,

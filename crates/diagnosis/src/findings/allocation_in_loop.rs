@@ -98,7 +98,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
             "longest_call": longest.name(),
             "longest_ms": longest.duration().as_millis(),
         }),
-        saves: Saving { low: 0.5 * idle / steps, high: idle / steps },
+        saves: Saving { low: 0.5 * idle / facts.gpu_steps(), high: idle / facts.gpu_steps() },
         fix: fix(facts),
         at: calls().map(|call| call.interval()).collect(),
     })

@@ -80,7 +80,7 @@ fn gains_from_prefetch(facts: &Facts<'_>) -> bool {
 
 fn check(facts: &Facts<'_>) -> Option<Draft> {
     let Demand { inbound, needed, compute, exposed, moved } = Demand::of(facts)?;
-    let (steps, per) = (facts.steps(), facts.unit().per());
+    let (steps, per) = (facts.gpu_steps(), facts.unit().per());
     let resident = 1.0 - compute / needed;
     // Includes the first copy of a step, which a resident group makes unnecessary.
     let beyond = needed - compute + needed / inbound.len() as f64 * steps;

@@ -61,7 +61,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
             "median_ms": worst.median_ms,
             "bytes": worst.bytes,
         }),
-        saves: Saving { low: 0.0, high: total / steps },
+        saves: Saving { low: 0.0, high: total / facts.gpu_steps() },
         fix: Fix::new(
             "Record all ranks and run busbound merge: it names the rank that arrives last and what it does before.",
         ),

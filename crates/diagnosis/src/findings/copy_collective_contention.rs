@@ -72,7 +72,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
             "comparisons": evident,
             "host_copy_comm_ms_per_step": shared / steps,
         }),
-        saves: Saving { low: 0.0, high: lost / steps },
+        saves: Saving { low: 0.0, high: lost / facts.gpu_steps() },
         fix: Fix::new(
             "Start copies after the collective that uses the same direction, or split them so that they run during compute.",
         ),

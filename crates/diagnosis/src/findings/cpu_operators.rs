@@ -74,11 +74,16 @@ fn computes(facts: &Facts<'_>, name: &str) -> bool {
 }
 
 fn check(facts: &Facts<'_>) -> Option<Draft> {
-    let idle = HostIdle::of(facts, HostUse::Operator, WORTH_IT)?;
-    let first = idle.operators.first().filter(|name| computes(facts, name))?;
-    let fix = format!(
-        "Run {first} on the GPU: move its inputs there first. Or run it in a thread while the GPU works on another step."
-    );
+    let of = |what| HostIdle::of(facts, what, WORTH_IT).map(|idle| (what, idle));
+    let found = [HostUse::Operator, HostUse::Random].into_iter().filter_map(of);
+    let (what, idle) = found.max_by(|a, b| a.1.ms.total_cmp(&b.1.ms))?;
+    let first = idle.operators.first().filter(|name| what == HostUse::Random || computes(facts, name))?;
+    let how = match what {
+        HostUse::Random => "create the tensor there (device=\"cuda\"), then nothing is copied either",
+        _ => "move its inputs there first",
+    };
+    let fix =
+        format!("Run {first} on the GPU: {how}. Or run it in a thread while the GPU works on another step.");
     Some(Draft {
         title: None,
         seen: format!("The GPU is idle while operators run on the CPU: {}.", idle.describe(facts)),

@@ -72,7 +72,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
             "place": place,
         }),
         // The bar counts time in which other copies run too for those: a saving is not more than its own part.
-        saves: Saving { low: 0.0, high: exposed.min(facts.part_ms(is_own)) / steps },
+        saves: Saving { low: 0.0, high: exposed.min(facts.part_ms(is_own)) / facts.gpu_steps() },
         fix: Fix::new(
             "Look for .contiguous(), .clone() and torch.cat on the hot path. Use one memory format throughout.",
         ),

@@ -85,7 +85,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
             "compute_without_comm_ms_per_step": room / steps,
             "kernel": longest.map(|(name, _)| name),
         }),
-        saves: Saving { low: 0.0, high: exposed.min(room) / steps },
+        saves: Saving { low: 0.0, high: exposed.min(room) / facts.gpu_steps() },
         fix: Fix::new(
             "Start collectives earlier or less often: DDP buckets (bucket_cap_mb), gradient accumulation with no_sync(), prefetched all-gathers (FSDP), \
              asynchronous collectives (async_op=True).",

@@ -132,7 +132,10 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
             "copy_ms_per_step": total_ms(&copies) / steps,
             "exposed_ms_per_step": exposed / steps,
         }),
-        saves: Saving { low: 0.5 * SAVED * exposed / steps, high: SAVED * exposed / steps },
+        saves: Saving {
+            low: 0.5 * SAVED * exposed / facts.gpu_steps(),
+            high: SAVED * exposed / facts.gpu_steps(),
+        },
         fix: Fix::new("Copy the batch as uint8, then convert and normalize it on the GPU.").code(CODE),
         at: times_of(&copies),
     })

@@ -80,7 +80,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
     }
     let (longest, _) = by_name.iter().max_by_key(|(name, time)| (**time, std::cmp::Reverse(**name)))?;
     let longest = short_name(facts.trace.names().get(*longest));
-    let steps = facts.steps();
+    let steps = facts.gpu_steps();
     let (ms, kernels) = (total / steps, at.len() as f64 / steps);
     let high = if minor == 0 { ms * (1.0 - 1.0 / MOST_TIMES) } else { 0.0 };
     Some(Draft {

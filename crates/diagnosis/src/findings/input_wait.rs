@@ -101,7 +101,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
             milliseconds(idle.ms / steps),
         ),
         evidence,
-        saves: Saving { low: 0.5 * idle.ms / steps, high: idle.ms / steps },
+        saves: Saving { low: 0.5 * idle.ms / facts.gpu_steps(), high: idle.ms / facts.gpu_steps() },
         fix: if single { fix.settings(loader.proposals()) } else { fix },
         at: gaps_of(facts, GapCause::Input),
     })

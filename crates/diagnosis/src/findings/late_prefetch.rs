@@ -89,7 +89,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
             "compute_ms_per_step": facts.time.compute_ms / steps,
             "exposed_ms_per_step": exposed / steps,
         }),
-        saves: Saving { low: 0.3 * high / steps, high: high / steps },
+        saves: Saving { low: 0.3 * high / facts.gpu_steps(), high: high / facts.gpu_steps() },
         fix: Fix::new(
             "Start the copy for layer i+2, not i+1, before you launch the kernels of layer i. That needs a third buffer.",
         )

@@ -81,6 +81,15 @@ fn between_launches_ms(facts: &Facts<'_>) -> f64 {
     facts.host_work().iter().filter(is_python).map(|work| work.ms).sum()
 }
 
+/// Whether the replay finds launches that a graph can hold: without a sync, an H2D copy or an update on the CPU between them.
+fn can_be_captured(facts: &Facts<'_>) -> bool {
+    facts.replay().is_none_or(|replay| replay.expect_ms(&[CudaGraph.into()]).is_some())
+}
+
+/// Where something between the launches cannot be captured.
+const NOT_CAPTURED: &str = "The host waits, copies or allocates between these launches, so a CUDA graph cannot hold them. Allocate once, copy once, and \
+                            wait once at the end; then launch fewer, longer kernels.";
+
 /// A fused optimizer helps only where there is an optimizer.
 fn fix(facts: &Facts<'_>) -> Fix {
     let what = if facts.unit() == Unit::Trace { "work that repeats" } else { "the step" };
@@ -123,6 +132,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
         if operators.is_empty() { String::new() } else { format!(" Launched by {}.", operators.join(", ")) };
     let (once, one_time) = once(facts, cause, idle);
     let host = between_launches_ms(facts);
+    let is_capturable = can_be_captured(facts);
     let more = match host > MUCH_HOST * idle / steps {
         true => format!(
             " CUDA graphs also remove most host work between launches, which the GPU waits for {}{per}.",
@@ -150,13 +160,24 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
             "longest_gap_ms": cause.longest_ms,
             "operators": operators,
         }),
-        saves: Saving { low: 0.3 * (idle - once).max(0.0) / steps, high: idle / steps },
-        fix: fix(facts)
-            .setting(Target::Compile, "mode", "reduce-overhead")
-            .setting(Target::Vllm, "enforce_eager", false)
-            .setting(Target::Sglang, "disable_cuda_graph", false)
-            .setting(Target::Accelerate, "dynamo_config.dynamo_backend", "INDUCTOR")
-            .setting(Target::Accelerate, "dynamo_config.dynamo_mode", "reduce-overhead"),
+        saves: match is_capturable {
+            true => Saving {
+                low: 0.3 * (idle - once).max(0.0) / facts.gpu_steps(),
+                high: idle / facts.gpu_steps(),
+            },
+            false => Saving::NONE,
+        },
+        fix: match is_capturable {
+            true => fix(facts)
+                .setting(Target::Compile, "mode", "reduce-overhead")
+                .setting(Target::Vllm, "enforce_eager", false)
+                .setting(Target::Sglang, "disable_cuda_graph", false)
+                .setting(Target::Accelerate, "dynamo_config.dynamo_backend", "INDUCTOR")
+                .setting(Target::Accelerate, "dynamo_config.dynamo_mode", "reduce-overhead"),
+            false => {
+                Fix::new(NOT_CAPTURED).doing("merging copies and removing host syncs").saving_known(false)
+            }
+        },
         at: gaps_of(facts, GapCause::Launch),
     })
 }

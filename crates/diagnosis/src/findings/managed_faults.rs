@@ -116,8 +116,8 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
             "excess_ms_per_step": excess.map(|excess| excess / steps),
         }),
         saves: Saving {
-            low: excess.map_or(0.0, |excess| (excess - inbound.prefetched_ms).max(0.0)) / steps,
-            high: waiting / steps,
+            low: excess.map_or(0.0, |excess| (excess - inbound.prefetched_ms).max(0.0)) / facts.gpu_steps(),
+            high: waiting / facts.gpu_steps(),
         },
         fix: Fix::new(
             "Prefetch pages before the kernel (cudaMemPrefetchAsync on a stream: the pages of the next step while this step \

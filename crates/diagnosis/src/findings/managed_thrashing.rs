@@ -119,7 +119,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
             "host_place": managed.host_place,
         }),
         // Migrations that overlap with kernels may still stall them. `managed_faults` covers that time.
-        saves: Saving { low: 0.5 * exposed / steps, high: time / steps },
+        saves: Saving { low: 0.5 * exposed / facts.gpu_steps(), high: time / facts.gpu_steps() },
         fix: because.fix(),
         at: times_of(&returns),
     })

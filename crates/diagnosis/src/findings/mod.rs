@@ -35,6 +35,7 @@ mod pinning_in_loop;
 mod power_limited;
 mod profiler_distortion;
 mod python_time;
+mod round_trip;
 mod serialized_copies;
 mod shm_transport;
 mod slow_collective;
@@ -46,9 +47,10 @@ mod unneeded_offload;
 mod wrong_numa_node;
 mod zero_copy;
 
-pub(crate) use common::find::{explaining_first, findings};
+pub(crate) use common::find::{explaining_first, findings, limit_to_visible};
 pub(crate) use common::prize::prize;
 pub use common::prize::{AppliedFix, Prize};
+pub(crate) use common::program::Program;
 pub use common::{Candidate, Cost, Document, Effort, EvidenceUnit, Finding, Severity, WithoutCode};
 
 /// Declares the enum of ids and the rule of each.
@@ -84,6 +86,7 @@ registry! {
     ZeroCopy = "zero_copy" in zero_copy,
     CopyCalls = "copy_calls" in copy_calls,
     CopiedBack = "copied_back" in copied_back,
+    RoundTrip = "round_trip" in round_trip,
     PageFaults = "page_faults" in page_faults,
     SyncInLoop = "sync_in_loop" in sync_in_loop,
     InputWait = "input_wait" in input_wait,

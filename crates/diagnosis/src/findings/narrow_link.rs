@@ -69,7 +69,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
             "most_gbps": max.peak_gbps(),
             "exposed_ms_per_step": exposed / steps,
         }),
-        saves: Saving { low: 0.0, high: exposed * (1.0 - share) / steps },
+        saves: Saving { low: 0.0, high: exposed * (1.0 - share) / facts.gpu_steps() },
         fix: Fix::new(
             "Find out why the link is downgraded: the slot or riser, bifurcation in the BIOS, a dirty or loose card (busbound topo; in lspci -vv, compare LnkSta with LnkCap).",
         ),

@@ -77,7 +77,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
             "host_ms_per_step": host / steps,
             "idle_ms_per_step": idle / steps,
         }),
-        saves: Saving { low: 0.5 * idle / steps, high: idle / steps },
+        saves: Saving { low: 0.5 * idle / facts.gpu_steps(), high: idle / facts.gpu_steps() },
         fix: Fix::new("Allocate pinned buffers once, before the loop, and copy into them. Pinning takes longer than copying.").code(CODE),
         at: calls().map(|call| call.interval()).collect(),
     })

@@ -9,7 +9,8 @@ use super::common::host_idle::HostIdle;
 use super::common::{Candidate, Document, Draft, Effort, Fix, Rule};
 use crate::activity::collectives::ON_HOST;
 use crate::analysis::facts::Facts;
-use crate::findings::FindingId;
+use crate::analysis::host_work::NOT_RECORDED;
+use crate::findings::{FindingId, Program};
 use crate::quantity::{milliseconds, plural};
 use crate::saving::Saving;
 use crate::unit::Unit;
@@ -36,9 +37,9 @@ pub(super) static RULE: Rule = Rule {
                   tokenizers, samplers, logging, garbage collection, freeing of memory.",
         computed: "Evidence: GPU idle time in stretches of at least 200 µs without any recorded operator or launch is more than \
                    10% of the time. Not reported if `framework_hooks`, `page_faults`, `managed_thrashing` or `managed_faults` \
-                   is reported. Saving: 30% to 100% of that idle time; unknown in a trace without steps, where the host may do this once.",
+                   is reported. Saving: 30% to 100% of that idle time; unknown in a trace without steps, where the host may do this once, and where only CUDA calls are recorded: then the host may sleep.",
         fix: "If Python frames are not recorded, record with `with_stack=True` (torch.profiler) or add NVTX ranges \
-              to see what runs. Move it to another thread or \
+              to see what runs; with Nsight, add `--trace=osrt --sample=process-tree`. Move it to another thread or \
               process, or do it every N steps. If it is garbage collection, call `gc.freeze()` after the setup, or collect \
               between epochs. If it is a collective of gloo, the host waits for other ranks: use NCCL for GPU tensors.",
         code: &[CODE_STACK, CODE_GC],
@@ -65,6 +66,20 @@ fn collects_garbage(name: &str) -> bool {
         || name.contains("<built-in function collect")
 }
 
+/// How to find out what runs, and what to do then.
+fn see_what_runs(program: Program, often: &str) -> Fix {
+    let record = match program {
+        Program::PyTorch => "Record with with_stack=True (torch.profiler) or add NVTX ranges",
+        Program::Xla => "Add jax.profiler.TraceAnnotation ranges",
+        Program::Cuda => {
+            "Record with nsys profile --trace=cuda,nvtx,osrt --sample=process-tree, or add NVTX ranges,"
+        }
+    };
+    let fix =
+        Fix::new(format!("{record} to see what runs. Then move it to another thread or process{often}."));
+    if program == Program::PyTorch { fix.code(CODE_STACK) } else { fix }
+}
+
 fn check(facts: &Facts<'_>) -> Option<Draft> {
     let mut idle = HostIdle::of(facts, HostUse::Python, LEAST)?;
     // Short pieces between operators are part of launching.
@@ -76,8 +91,12 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
     let garbage = idle.operators.iter().any(|name| collects_garbage(name));
     let longest = idle.at.iter().map(|gap| gap.length()).max().unwrap_or_default().as_millis();
     let in_collective = idle.operators.first().is_some_and(|name| name.starts_with(ON_HOST));
+    let program = Program::of(facts);
     // Without steps, it is unknown whether the host does this again and again, or once.
     let recurs = facts.unit() != Unit::Trace;
+    // Nsight records no Python and often no system calls: the host may sleep, or wait for a frame or a file.
+    let is_work = program != Program::Cuda || idle.operators.first().is_some_and(|name| name != NOT_RECORDED);
+    let is_known = recurs && is_work;
     let often = if recurs { ", or do it every N steps" } else { "" };
     let fix = match (garbage, has_frames) {
         _ if in_collective => Fix::new(
@@ -90,23 +109,21 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
         .doing("collecting garbage between epochs")
         .code(CODE_GC),
         (false, true) => Fix::new(format!("Move this work to another thread or process{often}.")),
-        (false, false) => Fix::new(format!(
-            "Record with with_stack=True (torch.profiler) or add NVTX ranges to see what runs. Then move it to another thread or process{often}."
-        ))
-        .code(CODE_STACK),
+        (false, false) => see_what_runs(program, often),
     };
     Some(Draft {
         title: match (in_collective, garbage) {
             (true, _) => Some("Waiting for other ranks in collectives on the CPU".to_owned()),
             (false, true) => Some("Waiting for garbage collection".to_owned()),
-            (false, false) => None,
+            (false, false) => {
+                (program == Program::Cuda).then(|| "Waiting for code that is not recorded".to_owned())
+            }
         },
         seen: format!(
             "The GPU is idle while the host {}: {}, in {}, the longest {}.",
-            if in_collective {
-                "waits for other ranks, or sends and adds up data on the CPU"
-            } else {
-                "runs Python or something that is not recorded"
+            match in_collective {
+                true => "waits for other ranks, or sends and adds up data on the CPU".to_owned(),
+                false => format!("runs {}", program.not_recorded()),
             },
             idle.describe(facts),
             plural(idle.at.len() as u64, "stretch", "stretches"),
@@ -120,8 +137,8 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
             "frames_recorded": has_frames,
             "garbage_collection": garbage,
         }),
-        saves: if recurs { idle.saving(0.3) } else { Saving::NONE },
-        fix: fix.saving_known(recurs),
+        saves: if is_known { idle.saving(0.3) } else { Saving::NONE },
+        fix: fix.saving_known(is_known),
         at: idle.at,
     })
 }

@@ -172,7 +172,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
             "host_waits_ms_per_step": waited / steps,
             "place": origin.describe(),
         }),
-        saves: Saving { low: 0.4 * high / steps, high: high / steps },
+        saves: Saving { low: 0.4 * high / facts.gpu_steps(), high: high / facts.gpu_steps() },
         fix: kind.fix(),
         at: times_of(&copies),
     })

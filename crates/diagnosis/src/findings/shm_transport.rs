@@ -43,7 +43,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
         return None;
     }
     let (steps, per) = (facts.steps(), facts.unit().per());
-    let exposed = facts.time.exposed_comm_ms / steps;
+    let exposed = facts.time.exposed_comm_ms / facts.gpu_steps();
     let nvlink = facts.link.peer_gbps().or(log.wiring.nvlink_gbps)?;
     let gained = (1.0 - facts.link.reachable_gbps() / nvlink).max(0.0);
     Some(Draft {

@@ -83,7 +83,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
             "bytes": worst.bytes,
             "ms_per_step": slow.iter().map(|group| group.ms).sum::<f64>() / steps,
         }),
-        saves: Saving { low: 0.0, high: high / steps },
+        saves: Saving { low: 0.0, high: high / facts.gpu_steps() },
         fix: Fix::new(
             "Run with NCCL_DEBUG=INFO and look for via P2P, via SHM and via NET: NCCL may not use the links between the GPUs. Compare with busbound bench --suite allreduce.",
         ),

@@ -92,7 +92,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
         }),
         saves: Saving {
             low: 0.0,
-            high: (total - expected).min(exposed).min(beyond_busiest_ms(facts, &pinned)) / steps,
+            high: (total - expected).min(exposed).min(beyond_busiest_ms(facts, &pinned)) / facts.gpu_steps(),
         },
         fix: Fix::new(
             "Check, in this order: link width and speed under load (nvidia-smi --query-gpu=pcie.link.gen.current,pcie.link.width.current --format=csv -l 1), the NUMA node of the process \

@@ -77,7 +77,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
             "bytes_per_step": moved / steps,
             "exposed_ms_per_step": exposed / steps,
         }),
-        saves: Saving { low: 0.0, high: exposed * (1.0 - kept) / steps },
+        saves: Saving { low: 0.0, high: exposed * (1.0 - kept) / facts.gpu_steps() },
         fix: Fix::new(
             "Merge them: larger DDP buckets (bucket_cap_mb), FSDP units of whole layers, or one flat tensor instead of one per parameter.",
         )

@@ -131,7 +131,10 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
             "exposed_copy_between_streams_ms_per_step": between / steps,
             "place": longest.and_then(|total| total.place.as_deref()),
         }),
-        saves: Saving { low: 0.4 * (idle + between) / steps, high: (idle + between) / steps },
+        saves: Saving {
+            low: 0.4 * (idle + between) / facts.gpu_steps(),
+            high: (idle + between) / facts.gpu_steps(),
+        },
         fix: waits.fix(unit),
         at: facts.syncs.avoidable_times.values().flat_map(|times| times.iter()).collect(),
     })

@@ -105,7 +105,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
     if count == 0 || all.as_millis() < WORTH_IT * facts.time.analyzed_ms {
         return None;
     }
-    let steps = facts.steps();
+    let steps = facts.gpu_steps();
     let (all_ms, between_ms) = (all.as_millis() / steps, between.as_millis() / steps);
     Some(Draft {
         title: None,

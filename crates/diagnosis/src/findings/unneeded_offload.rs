@@ -71,7 +71,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
             "total_bytes": total,
             "exposed_ms_per_step": exposed / steps,
         }),
-        saves: Saving { low: 0.7 * exposed / steps, high: exposed / steps },
+        saves: Saving { low: 0.7 * exposed / facts.gpu_steps(), high: exposed / facts.gpu_steps() },
         fix: Fix::new("Keep the data on the GPU: move it once, before the loop.")
             .code(CODE)
             .settings(no_offloading()),

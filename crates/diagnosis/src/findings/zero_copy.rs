@@ -86,7 +86,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
             "share_of_counted_bytes": moved / counted.max(1.0),
             "share_explained": explained,
         }),
-        saves: Saving { low: 0.0, high: waiting / steps },
+        saves: Saving { low: 0.0, high: waiting / facts.gpu_steps() },
         fix: Fix::new(
             "Copy what these kernels read into a buffer on the GPU, one block ahead, on a second stream; the weights of a \
              PyTorch model: busbound.offload(model, gpu_memory=…).",

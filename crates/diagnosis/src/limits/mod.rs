@@ -20,6 +20,7 @@ use crate::analysis::facts::Facts;
 use crate::answers::survey::Survey;
 use crate::options::Options;
 use crate::steps::steady::LeftOut;
+use crate::verdict::Withheld;
 use id::LimitationId;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -38,6 +39,8 @@ pub(crate) struct Scope<'s> {
     pub(crate) cpu_copies: &'s [CpuCopies],
     /// Whether so much GPU work is lost that shares of the rest would mislead.
     pub(crate) is_incomplete: bool,
+    /// Why nothing can be said about later steps.
+    pub(crate) start_up: Option<&'s Withheld>,
     /// Why the chosen stages cannot be analyzed.
     pub(crate) no_stages: Option<&'s str>,
     /// Whether any time was attributed to blocks.

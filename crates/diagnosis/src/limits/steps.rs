@@ -2,7 +2,6 @@
 
 use super::Scope;
 use crate::analysis::facts::Facts;
-use crate::analysis::start_up;
 use crate::quantity::{milliseconds, plural};
 use crate::steps::window::StepsFound;
 
@@ -37,8 +36,8 @@ pub(crate) fn part_of_long_trace(facts: &Facts<'_>) -> Option<String> {
 }
 
 pub(super) fn start_up(scope: &Scope<'_>) -> Option<String> {
-    start_up::reason(scope.facts).map(|withheld| {
-        let why = withheld.why;
+    scope.start_up.map(|withheld| {
+        let why = &withheld.why;
         format!("{}{}.", why[..1].to_uppercase(), &why[1..])
     })
 }

@@ -11,6 +11,7 @@ use crate::activity::route::CopyRoute;
 use crate::analysis::breakdown::Part;
 use crate::analysis::facts::Facts;
 use crate::analysis::host_work::NOT_RECORDED;
+use crate::findings::Program;
 
 /// A smaller share rounds to 0% and is not mentioned.
 const NOTHING: f64 = 0.005;
@@ -60,6 +61,9 @@ pub(super) fn clause(facts: &Facts<'_>, bound: Bound) -> String {
         }
         Bound::Host => match collective_on_host(facts) {
             Some(name) => format!("is idle time while the host waits for other ranks, mostly in {name}"),
+            None if host_is_silent(facts) => {
+                "is idle time while the host makes no CUDA call; what it does is not recorded".to_owned()
+            }
             None => format!("is idle time waiting for CPU work on the host{}", mostly(facts)),
         },
         Bound::Sync => lost_to(gained(facts, bound).as_deref()),
@@ -106,13 +110,20 @@ fn collective_on_host<'f>(facts: &'f Facts<'_>) -> Option<&'f str> {
     work.operators.first().map(String::as_str).filter(|name| name.starts_with(ON_HOST))
 }
 
+/// Whether nothing says what the host does: Nsight records no Python, and the host may also sleep.
+fn host_is_silent(facts: &Facts<'_>) -> bool {
+    let work = facts.host_work().iter().find(|work| work.what.is_work());
+    let is_named = work.is_none_or(|work| work.operators.first().is_some_and(|name| name != NOT_RECORDED));
+    !is_named && Program::of(facts) == Program::Cuda
+}
+
 /// The largest part of the host's work is named.
 fn mostly(facts: &Facts<'_>) -> String {
     let work = facts.host_work().iter().find(|work| work.what.is_work());
     let named = work.map(|work| match work.operators.first().map(String::as_str) {
-        Some(name) if work.what == HostUse::Operator => format!(", mostly {name}"),
+        Some(name) if [HostUse::Operator, HostUse::Random].contains(&work.what) => format!(", mostly {name}"),
         Some(name) if work.what != HostUse::Python => format!(", mostly {name} ({})", work.what.describe()),
-        Some(NOT_RECORDED) | None => ", mostly in Python or code that is not recorded".to_owned(),
+        Some(NOT_RECORDED) | None => format!(", mostly in {}", Program::of(facts).not_recorded()),
         Some(name) => format!(", mostly in {name}"),
     });
     named.unwrap_or_default()

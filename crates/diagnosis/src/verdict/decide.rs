@@ -69,25 +69,28 @@ impl Gains {
         // The graph knows which kernels wait for the link.
         let hidden = if asked.is_some() { waits.pages_ms } else { waits.total_ms() };
         let hidden = facts.breakdown.averaged(hidden).unwrap_or(0.0);
+        let step_ms = asked.map_or_else(|| facts.step_ms(), |asked| asked.step_ms);
+        let unknown = facts.breakdown.per_step_ms(|part| bound_of(part) == Some(Bound::Unknown));
+        let unknown = unknown.unwrap_or(0.0);
+        // A replay may shorten time that nobody can explain; that is no gain.
+        let visible = (step_ms - unknown).max(0.0);
         let gain = |(bound, resources): (Bound, &[Resource])| {
             let gain = match asked {
                 Some(asked) => asked.gain(resources),
                 // The graph does not reproduce the run: exposed time is the best guess.
                 None => facts.breakdown.per_step_ms(|part| bound_of(part) == Some(bound)).unwrap_or(0.0),
             };
-            (bound, gain + moved(bound, hidden))
+            (bound, (gain + moved(bound, hidden)).min(visible))
         };
         let mut each: Vec<(Bound, f64)> = CANDIDATES.into_iter().map(gain).collect();
         if asked.is_none() {
             merge_host(&mut each);
         }
         each.sort_by(|a, b| b.1.total_cmp(&a.1));
-        let unknown = facts.breakdown.per_step_ms(|part| bound_of(part) == Some(Bound::Unknown));
-        let step_ms = asked.map_or_else(|| facts.step_ms(), |asked| asked.step_ms);
         let syncs_end_uploads = asked.is_some_and(Asked::syncs_end_uploads);
         let is_host = facts.idle_ms(GapCause::Host) > facts.idle_ms(GapCause::Launch);
         let waits_for = if is_host { Bound::Host } else { Bound::Launch };
-        Self { each, unknown: unknown.unwrap_or(0.0), step_ms, syncs_end_uploads, waits_for }
+        Self { each, unknown, step_ms, syncs_end_uploads, waits_for }
     }
 
     fn of_bound(&self, bound: Bound) -> f64 {
@@ -141,6 +144,11 @@ fn bound_of(part: Part) -> Option<Bound> {
     })
 }
 
+/// Share of the time whose cause is not visible: idle time, and copies that may or may not have crossed the bus.
+pub(crate) fn unknown_share(facts: &Facts<'_>) -> f64 {
+    facts.breakdown.share_of(|part| bound_of(part) == Some(Bound::Unknown)).unwrap_or(0.0)
+}
+
 /// What a bound gets if kernels waited for transfers this long: the wait does not belong to compute.
 fn moved(bound: Bound, waited: f64) -> f64 {
     match bound {
@@ -178,7 +186,7 @@ fn because(
 ) -> String {
     let share = |gain: f64| gain / gains.step_ms;
     let clause = |bound| clause(facts, bound);
-    let unknown = facts.breakdown.share_of(|part| bound_of(part) == Some(Bound::Unknown)).unwrap_or(0.0);
+    let unknown = unknown_share(facts);
     match bound {
         Bound::Unknown => {
             let (next, share) = largest_part(facts);

@@ -6,7 +6,7 @@ mod in_kernels;
 
 use serde::{Deserialize, Serialize};
 
-pub(crate) use decide::verdict;
+pub(crate) use decide::{unknown_share, verdict};
 pub(crate) use in_kernels::kernel_waits_ms;
 
 use crate::limits::id::LimitationId;

@@ -1,10 +1,8 @@
-//! Is host work that the GPU waits for named, and is the right finding reported? Built traces first, recordings of real programs after them.
+//! Is host work that the GPU waits for named, and is the right finding reported? Traces built for it.
 
 use busbound_diagnosis::{Diagnosis, Finding, FindingId, HostUse, Options, Source, diagnose};
 use busbound_machine::Machine;
 use busbound_trace::{MemoryKind, TraceBuilder, TrackId, Transfer};
-
-use crate::common::{diagnosis_of, root};
 
 const US: i64 = 1_000;
 const MS: i64 = 1_000_000;
@@ -20,9 +18,14 @@ struct Program {
 }
 
 impl Program {
-    /// Adds the events of each step, at its start.
-    fn of(mut step: impl FnMut(&mut Self, i64)) -> Diagnosis {
+    /// Adds the events of each step of a PyTorch program, at its start.
+    fn of(step: impl FnMut(&mut Self, i64)) -> Diagnosis {
         let mut trace = TraceBuilder::default();
+        trace.name("aten::mm");
+        Self::in_trace(trace, step)
+    }
+
+    fn in_trace(mut trace: TraceBuilder, mut step: impl FnMut(&mut Self, i64)) -> Diagnosis {
         let (host, stream) = (trace.thread(1, 1), trace.stream(0, 7));
         let mut program = Self { trace, host, stream, calls: 0 };
         for number in 0..STEPS {
@@ -62,11 +65,11 @@ impl Program {
     }
 }
 
-fn ids(diagnosis: &Diagnosis) -> Vec<&'static str> {
+pub(crate) fn ids(diagnosis: &Diagnosis) -> Vec<&'static str> {
     diagnosis.findings.iter().map(|finding| finding.id.as_str()).collect()
 }
 
-fn finding(diagnosis: &Diagnosis, id: FindingId) -> &Finding {
+pub(crate) fn finding(diagnosis: &Diagnosis, id: FindingId) -> &Finding {
     let found = diagnosis.findings.iter().find(|finding| finding.id == id);
     found.unwrap_or_else(|| panic!("{id} is missing: {:?}", ids(diagnosis)))
 }
@@ -400,96 +403,29 @@ fn a_link_that_is_always_busy_is_saturated() {
     assert!(!ids(&streamed(5 * MS)).contains(&"link_saturated"));
 }
 
-fn recorded(name: &str) -> Diagnosis {
-    diagnosis_of(&root().join("fixtures/frameworks/traces").join(format!("{name}.json.gz")))
+/// "Record with with_stack=True (torch.profiler)" for a C++ program, and 30% to 100% of time in which the host may sleep.
+#[test]
+fn what_a_program_without_pytorch_does_beside_cuda_is_unknown() {
+    let run = Program::in_trace(TraceBuilder::default(), |program, t| program.kernel(t + 4 * MS, t + STEP));
+    let found = finding(&run, FindingId::PythonTime);
+    assert!(found.fix.starts_with("Record with nsys profile --trace=cuda,nvtx,osrt"), "{}", found.fix);
+    assert!(!found.saving_known && found.saves_ms_per_step.high == 0.0, "{:?}", found.saves_ms_per_step);
+    assert!(run.verdict.statement.contains("makes no CUDA call"), "{}", run.verdict.statement);
+    assert!(!format!("{} {} {}", run.verdict.statement, found.title, found.seen).contains("Python"));
 }
 
-/// A program that has the problem, and versions of it that do not.
-const RECORDED: &[(FindingId, &str, &[&str])] = &[
-    (FindingId::CpuOptimizer, "optimizer-sgd-serial_pinned", &["optimizer-sgd-gpu", "optimizer-adam-gpu"]),
-    (FindingId::HostGather, "embedding-gather-pinned", &["embedding-gather-gpu"]),
-    (
-        FindingId::CopyCalls,
-        "kv_swap-in_256k-loop_pinned",
-        &["kv_swap-in_256k-flat_pinned", "kv_swap-in_4096k-loop_pinned"],
-    ),
-    (
-        FindingId::PageFaults,
-        "checkpoint-activations-fresh",
-        &["checkpoint-activations-pinned", "checkpoint-state-pageable", "loader-w8_large-pageable"],
-    ),
-    (
-        FindingId::CopiedBack,
-        "keep-cache-returned",
-        &["keep-cache-kept", "optimizer-sgd-serial_pinned", "optimizer-adam-overlap"],
-    ),
-    (FindingId::CopiedBack, "keep-layers-moved", &["keep-layers-kept_pageable"]),
-    (FindingId::PageFaults, "keep-layers-moved", &[]),
-    (FindingId::PageFaults, "embedding-gather-fresh", &["embedding-gather-pageable"]),
-    (
-        FindingId::FrameworkHooks,
-        "accelerate-prefill-default",
-        &[
-            "accelerate-prefill-gpu",
-            "accelerate-prefill-streamed",
-            "weights-even-serial_pageable",
-            "keep-layers-moved",
-        ],
-    ),
-];
-
+/// `aten::normal_` draws a million numbers in 3 ms: pinning was said to take 2.8 ms off that, for pages that are touched first.
 #[test]
-fn recorded_programs_have_their_finding_and_fixed_ones_do_not() {
-    for (id, with, without) in RECORDED {
-        let run = recorded(with);
-        assert!(ids(&run).contains(&id.as_str()), "{with}: {:?}", ids(&run));
-        for name in *without {
-            let run = recorded(name);
-            assert!(!ids(&run).contains(&id.as_str()), "{name}: {:?}", ids(&run));
-        }
-    }
-}
-
-#[test]
-fn no_finding_about_host_work_saves_more_than_the_idle_time_it_explains() {
-    let explained = [
-        (FindingId::CpuOptimizer, HostUse::Optimizer),
-        (FindingId::HostGather, HostUse::Gather),
-        (FindingId::CpuCasts, HostUse::Cast),
-        (FindingId::PythonTime, HostUse::Python),
-    ];
-    for (_, name, _) in RECORDED {
-        let run = recorded(name);
-        let step = run.time.span_ms / run.step_count();
-        for finding in &run.findings {
-            let saves = finding.saves_ms_per_step;
-            assert!(
-                0.0 <= saves.low && saves.low <= saves.high && saves.high <= step,
-                "{name}: {}",
-                finding.id
-            );
-            // On the GPU, the optimizer needs no copies either.
-            if finding.candidate == ["optimizer=gpu"] {
-                continue;
-            }
-            let what = explained.iter().find(|(id, _)| *id == finding.id).map(|(_, what)| *what);
-            let idle = run.host.iter().find(|work| Some(work.what) == what).map(|work| work.ms);
-            assert!(idle.is_none_or(|idle| saves.high <= idle + 1e-9), "{name}: {}", finding.id);
-        }
-    }
-}
-
-/// The same program with frames in the trace and without them.
-#[test]
-fn accelerate_is_recognized_with_and_without_frames() {
-    for (name, inferred) in
-        [("accelerate-prefill-default", true), ("accelerate-prefill-default.stack", false)]
-    {
-        let run = recorded(name);
-        let found = finding(&run, FindingId::FrameworkHooks);
-        assert_eq!(
-            (&found.evidence["framework"], &found.evidence["inferred"]),
-            (&"accelerate".into(), &inferred.into())
-        );
-    }
+fn random_numbers_are_not_drawn_faster_into_pinned_memory() {
+    let run = Program::of(|program, t| {
+        program.trace.operator(program.host, "aten::normal_", t..t + 3 * MS);
+        let pageable = Transfer::host_to_device(MemoryKind::Pageable, 4 << 20);
+        program.copy(t + 3 * MS..t + 3_700 * US, pageable, t + 3_020 * US..t + 3_690 * US);
+        program.kernel(t + 4 * MS, t + STEP);
+    });
+    let found = finding(&run, FindingId::CpuOperators);
+    assert!(found.fix.contains("create the tensor there (device=\"cuda\")"), "{}", found.fix);
+    assert_eq!(run.host[0].what, HostUse::Random);
+    let pinned = finding(&run, FindingId::PageableCopies);
+    assert!(pinned.saves_ms_per_step.high < 1.3, "{:?}", pinned.saves_ms_per_step);
 }

@@ -25,6 +25,7 @@ mod nsight_losses;
 mod peers;
 mod phases;
 mod races;
+mod recorded_programs;
 mod regression;
 mod staged;
 mod steps;

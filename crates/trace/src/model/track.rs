@@ -24,6 +24,16 @@ pub enum Place {
     },
 }
 
+impl Place {
+    /// The process of a thread.
+    pub fn process(self) -> Option<Label> {
+        match self {
+            Self::Thread { process, .. } => Some(process),
+            Self::Stream { .. } => None,
+        }
+    }
+}
+
 /// The id of a place, valid for the trace that returned it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TrackId(u32);

@@ -127,7 +127,8 @@ impl Replay {
         let unchanged = without.unwrap_or_else(|| recorded.clone());
         // The replay error is in all times.
         let scale = 1e-6 / (1.0 + error);
-        let least_ms = scale * kernels_of_busiest_stream(models.expected());
+        // The error is in waits: kernels take as long as recorded.
+        let least_ms = 1e-6 * kernels_of_busiest_stream(models.expected());
         unchanged.complete.then(|| Self {
             link: link.clone(),
             unchanged,
@@ -155,6 +156,11 @@ impl Replay {
         let left = (step_ns / unchanged).min(1.0);
         let alike = self.beyond.min(MORE_OF_THE_SAME);
         step_ns * self.scale * (1.0 + alike * left) + unchanged * self.scale * (self.beyond - alike)
+    }
+
+    /// Milliseconds of a step of a changed graph: its kernels do not get shorter because other steps are.
+    fn changed_ms(&self, graph: &Model, step_ns: f64) -> f64 {
+        self.ms(step_ns).max((1e-6 * kernels_of_busiest_stream(graph)).min(self.step_ms()))
     }
 
     /// Milliseconds of the mean step, replayed without changes and without the profiler where that is known.
@@ -243,7 +249,7 @@ impl Replay {
         let (simulated, made) = self.simulated(graph, changes, assumed);
         // If a change leaves work undone, no prediction is possible.
         if simulated.complete {
-            Ran { step_ms: self.ms(simulated.step()), ..made }
+            made
         } else {
             Ran { step_ms: self.step_ms(), applied: false, power: 1.0, ..made }
         }
@@ -287,7 +293,8 @@ impl Replay {
             sharing.heavy = slowdown;
             simulated = prepared.simulate(&sharing);
         }
-        let made = Ran { step_ms: self.ms(simulated.step()), extra_bytes, applied, power: sharing.heavy };
+        let step_ms = self.changed_ms(graph, simulated.step());
+        let made = Ran { step_ms, extra_bytes, applied, power: sharing.heavy };
         (simulated, made)
     }
 }
@@ -317,7 +324,8 @@ fn ends(
 /// Nanoseconds per step. No change makes kernels shorter.
 fn kernels_of_busiest_stream(model: &Model) -> f64 {
     let of_stream = |stream: &Vec<WorkId>| -> f64 {
-        let kernels = stream.iter().map(|id| &model.work[*id]).filter(|work| work.kind.is_kernel());
+        let kernels =
+            stream.iter().map(|id| &model.work[*id]).filter(|work| work.kind.is_kernel() && !work.dropped);
         kernels.map(|work| work.alone).sum()
     };
     model.streams.iter().map(of_stream).fold(0.0, f64::max) / model.steps.max(1) as f64

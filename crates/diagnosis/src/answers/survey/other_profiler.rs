@@ -1,6 +1,6 @@
 //! Did another profiler write this JSON?
 
-use busbound_trace::{Place, Trace};
+use busbound_trace::Trace;
 
 /// Which other profiler wrote this JSON, by the names of its processes, and what to do.
 pub(super) fn other_profiler(trace: &Trace) -> Option<(&'static str, &'static str)> {
@@ -16,13 +16,8 @@ pub(super) fn other_profiler(trace: &Trace) -> Option<(&'static str, &'static st
             "none: only traces of CUDA, ROCm, XPU and MTIA are read",
         ),
     ];
-    let names: Vec<&str> = trace
-        .threads()
-        .filter_map(|track| match track.place() {
-            Place::Thread { process, .. } => trace.given_name(process, None),
-            Place::Stream { .. } => None,
-        })
-        .collect();
+    let names: Vec<&str> =
+        trace.threads().filter_map(|track| trace.given_name(track.place().process()?, None)).collect();
     let is = |(part, ..): &&(&str, &str, &str)| names.iter().any(|name| name.contains(part));
     OTHERS.iter().find(is).map(|(_, what, remedy)| (*what, *remedy))
 }

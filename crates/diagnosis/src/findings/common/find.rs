@@ -15,6 +15,7 @@ use crate::analysis::replay;
 use crate::findings::FindingId;
 use crate::quantity::milliseconds_change;
 use crate::saving::Saving;
+use crate::verdict::unknown_share;
 
 /// The basis of a saving that a replay gave.
 const REPLAYED: &str = "replay of the trace with the fix applied (`busbound whatif`)";
@@ -83,6 +84,16 @@ const WORTH_TRYING: f64 = 0.05;
 fn expected_ms(finding: &Finding, step_ms: f64) -> f64 {
     let replayed = finding.predicted.as_ref().filter(|predicted| predicted.applies);
     replayed.map_or(finding.saves_ms_per_step.middle(), |predicted| step_ms - predicted.step_ms)
+}
+
+/// No fix saves time whose cause is not visible: the replay may shorten it by chance.
+pub(crate) fn limit_to_visible(facts: &Facts<'_>, findings: &mut [Finding]) {
+    let visible = (1.0 - unknown_share(facts)).max(0.0) * facts.own_step_ms();
+    for finding in findings.iter_mut().filter(|finding| finding.saves_ms_per_step.high > visible) {
+        let Saving { low, .. } = finding.saves_ms_per_step;
+        finding.saves_ms_per_step = Saving { low: low.min(0.0), high: visible };
+        finding.predicted = None;
+    }
 }
 
 /// A finding about what bounds the run comes first if it may save as much as the one before it.

@@ -192,7 +192,7 @@ impl<'c, 'f, 'a> Staged<'c, 'f, 'a> {
 
     /// Converts a bound over all steps to a saving per step; `None` if it is too small.
     pub(in crate::findings) fn saving(&self, (low, high): (f64, f64)) -> Option<Saving> {
-        let steps = self.facts.steps();
+        let steps = self.facts.gpu_steps();
         let is_worth_it = high >= WORTH_IT * self.facts.time.analyzed_ms;
         is_worth_it.then(|| Saving { low: (low / steps).min(high / steps), high: high / steps })
     }

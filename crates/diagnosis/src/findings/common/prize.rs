@@ -89,8 +89,13 @@ impl Search<'_> {
 
 /// `None` where no finding has a fix that the replay can make, or none gains anything.
 pub(crate) fn prize(facts: &Facts<'_>, findings: &[Finding]) -> Option<Prize> {
-    let fixes: Vec<(&Finding, Vec<Change>)> =
-        findings.iter().filter_map(|finding| Some((finding, finding.changes.clone()?))).collect();
+    // What goes up may be what came down just before: then nothing overlaps.
+    let may_depend = findings.iter().any(|finding| finding.id == FindingId::RoundTrip);
+    let is_possible = |changes: &Vec<Change>| !(may_depend && changes.iter().any(Change::overlaps_copies));
+    let fixes: Vec<(&Finding, Vec<Change>)> = findings
+        .iter()
+        .filter_map(|finding| Some((finding, finding.changes.clone().filter(is_possible)?)))
+        .collect();
     if fixes.is_empty() {
         return None;
     }
@@ -102,7 +107,7 @@ pub(crate) fn prize(facts: &Facts<'_>, findings: &[Finding]) -> Option<Prize> {
         search.try_fix(finding.id, changes, finding.predicted, WORTH_A_FIX);
     }
     let has_copies = facts.groups.iter().any(|group| group.direction == Direction::HostToDevice);
-    if has_copies && !search.changes.is_empty() {
+    if has_copies && !may_depend && !search.changes.is_empty() {
         // Copies that are fast may still wait for compute, and only then is that the next thing to change.
         search.try_fix(FindingId::SerializedCopies, &[Prefetch(1).into()], None, WORTH_A_FOLLOW_UP);
     }

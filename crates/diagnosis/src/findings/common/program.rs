@@ -3,7 +3,7 @@
 use crate::analysis::facts::Facts;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::findings) enum Program {
+pub(crate) enum Program {
     PyTorch,
     /// JAX, TensorFlow.
     Xla,
@@ -12,7 +12,15 @@ pub(in crate::findings) enum Program {
 }
 
 impl Program {
-    pub(in crate::findings) fn of(facts: &Facts<'_>) -> Self {
+    /// What runs where nothing is recorded.
+    pub(crate) fn not_recorded(self) -> &'static str {
+        match self {
+            Self::PyTorch | Self::Xla => "Python or code that is not recorded",
+            Self::Cuda => "code that is not recorded",
+        }
+    }
+
+    pub(crate) fn of(facts: &Facts<'_>) -> Self {
         let is_torch =
             |name: &str| name.starts_with("aten::") || name.contains("at::native") || name.contains("torch");
         match facts.trace.origin().format.id {

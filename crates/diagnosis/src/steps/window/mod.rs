@@ -124,6 +124,8 @@ pub(crate) struct Window {
 
 /// Outlier steps are left out while they take less than this share of the time. Beyond it they are what the run is about.
 const MUCH: f64 = 0.2;
+/// Detected iterations take more than the rest of the time.
+const MOSTLY_A_LOOP: f64 = 0.5;
 /// Fewer consecutive steps do not represent the run.
 const FEWEST_STEADY: usize = 3;
 /// A first step above this multiple of the median of the later ones is warm-up.
@@ -300,9 +302,15 @@ impl Window {
         let warm = warm_up..self.steps.len();
         let whole: f64 = self.steps[warm.clone()].iter().map(|step| step.length().as_millis()).sum();
         let is_apart = |outlier: &&OutlierStep| apart.binary_search(&outlier.index).is_ok();
-        let recurring = outliers.iter().filter(|outlier| !outlier.is_start_up() && !is_apart(outlier));
+        // A detected iteration that launches more is not one: there, the program does something else. If that is most of the time, the
+        // iteration says little about the run.
+        let more = outliers.iter().filter(|outlier| outlier.launches_more());
+        let is_loop = self.found == Some(StepsFound::Period)
+            && more.map(|outlier| outlier.ms).sum::<f64>() < MOSTLY_A_LOOP * whole;
+        let is_other = |outlier: &OutlierStep| outlier.is_start_up() || is_loop && outlier.launches_more();
+        let recurring = outliers.iter().filter(|outlier| !is_other(outlier) && !is_apart(outlier));
         let is_much = recurring.map(|outlier| outlier.ms).sum::<f64>() >= MUCH * whole;
-        let left_out = outliers.iter().filter(|outlier| !is_much || outlier.is_start_up());
+        let left_out = outliers.iter().filter(|outlier| !is_much || is_other(outlier));
         let apart_after = apart.iter().copied().filter(|step| warm.contains(step));
         let ends: BTreeSet<usize> = left_out.map(|outlier| outlier.index).chain(apart_after).collect();
         let mut sequences = Vec::new();

@@ -70,6 +70,14 @@ impl OutlierStep {
         };
         self.differences.iter().any(|difference| is_once(difference.what))
     }
+
+    /// Whether it runs many more kernels than the others.
+    pub(crate) fn launches_more(&self) -> bool {
+        let is_more = |difference: &Difference| {
+            difference.what == StepQuantity::Kernel && difference.count >= MANY_MORE * difference.median_count
+        };
+        self.differences.iter().any(is_more)
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -94,6 +102,8 @@ struct Sum {
 /// A step is an outlier above this multiple of the median, if that is also beyond the usual spread.
 const LONGER: f64 = 1.25;
 const SPREADS: f64 = 5.0;
+/// An iteration with this many times as many kernels is not like the others.
+const MANY_MORE: u64 = 2;
 /// Fewest steps for a meaningful median.
 const FEWEST: usize = 5;
 /// Shares of the step's excess time: a smaller difference is not worth a mention, and one that is at least the other explains it.

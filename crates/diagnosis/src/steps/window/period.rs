@@ -114,24 +114,29 @@ fn tokens<'a>(trace: &'a Trace, host: &Host<'_>) -> Tokens<'a> {
     let work = || trace.events().filter(|event| event.kind().is_gpu_work());
     let mut launched: Vec<(EventId, EventId)> = Vec::with_capacity(work().count());
     launched.extend(work().filter_map(|work| Some((host.call_behind(&work)?.id(), work.id()))));
-    // A graph launch is one token, named after the first work of the graph.
-    launched.sort_by_key(|(call, work)| (*call, trace.event(*work).start()));
-    launched.dedup_by_key(|(call, _)| *call);
+    // A graph launch is one token, named after the first work of the graph. Whole numbers are sorted faster than what is looked up
+    // for every comparison.
+    launched.sort_unstable();
+    let of_calls = launched.chunk_by(|(a, _), (b, _)| a == b);
     let number = |name: NameId| u32::try_from(name.index()).unwrap_or(u32::MAX);
-    let mut list: Vec<Token> = Vec::with_capacity(launched.len() + host.synchronizations().len());
-    list.extend(
-        launched.iter().map(|&(call, work)| Token { call, what: number(trace.event(work).name_id()) }),
-    );
+    let mut list: Vec<(Timestamp, Token)> =
+        Vec::with_capacity(launched.len() + host.synchronizations().len());
+    list.extend(of_calls.filter_map(|of_call| {
+        let first = of_call.iter().map(|(_, work)| trace.event(*work)).min_by_key(|work| work.start())?;
+        let (call, _) = *of_call.first()?;
+        Some((trace.event(call).start(), Token { call, what: number(first.name_id()) }))
+    }));
     // Offset by the number of names, so that synchronizations never share a number with launched work.
     let names = names_of(trace);
-    list.extend(
-        host.synchronizations()
-            .map(|call| Token { call: call.id(), what: names.saturating_add(number(call.name_id())) }),
-    );
-    list.sort_by_key(|token| {
-        let call = trace.event(token.call);
-        (call.start(), token.what, call.end())
+    list.extend(host.synchronizations().map(|call| {
+        (call.start(), Token { call: call.id(), what: names.saturating_add(number(call.name_id())) })
+    }));
+    drop(launched);
+    let end = |token: &Token| trace.event(token.call).end();
+    list.sort_by(|(a_start, a), (b_start, b)| {
+        (a_start, a.what).cmp(&(b_start, b.what)).then_with(|| end(a).cmp(&end(b)))
     });
+    let list = list.into_iter().map(|(_, token)| token).collect();
     Tokens { trace, list }
 }
 

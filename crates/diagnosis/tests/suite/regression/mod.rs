@@ -2,6 +2,7 @@
 
 mod advice;
 mod blocks;
+mod claims;
 mod compared;
 mod copies;
 pub(crate) mod events;

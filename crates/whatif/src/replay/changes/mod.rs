@@ -130,6 +130,11 @@ macro_rules! changes {
                 matches!(self, Self::Pin(_) | Self::Loader(_))
             }
 
+            /// Whether it starts copies earlier, or lets them end later, beside other work.
+            pub fn overlaps_copies(&self) -> bool {
+                matches!(self, Self::Prefetch(_) | Self::Async(_) | Self::Stream(_))
+            }
+
             fn apply(&self, graph: &mut Model, terms: &Terms<'_>) -> Made {
                 match self {
                     $(Self::$change(change) => change.apply(graph, terms),)*
