@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use busbound_trace::EventKind;
 use serde_json::json;
 
+use super::common::program::only_infers;
 use super::common::{Candidate, Document, Draft, Effort, Fix, Rule};
 use crate::analysis::facts::Facts;
 use crate::quantity::milliseconds;
@@ -32,7 +33,9 @@ pub(super) static RULE: Rule = Rule {
         computed: "Evidence: communication is not overlapped with compute for at least 10% of the time. Saving: between zero \
                    and the exposed communication, limited to the compute time that runs without communication.",
         fix: "Start collectives earlier or less often: DDP buckets (`bucket_cap_mb`), gradient accumulation with \
-              `no_sync()`, prefetched all-gathers (FSDP), asynchronous collectives (`async_op=True`).",
+              `no_sync()`, prefetched all-gathers (FSDP), asynchronous collectives (`async_op=True`). In inference \
+              each layer needs its result at once: two half batches by turns (expert parallelism), or fewer GPUs per copy of the model \
+              and a faster all-reduce (tensor parallelism).",
         code: &[CODE],
         assumes: "Some compute does not need the result, and all ranks arrive at the same time.",
     },
@@ -86,17 +89,27 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
             "kernel": longest.map(|(name, _)| name),
         }),
         saves: Saving { low: 0.0, high: exposed.min(room) / facts.gpu_steps() },
-        fix: Fix::new(
-            "Start collectives earlier or less often: DDP buckets (bucket_cap_mb), gradient accumulation with no_sync(), prefetched all-gathers (FSDP), \
-             asynchronous collectives (async_op=True).",
-        )
-        .code(CODE)
-        .settings(ddp.map(SeenDdp::proposals).unwrap_or_default())
-        .setting(Target::DeepSpeed, "zero_optimization.overlap_comm", true),
+        fix: fix(facts, ddp),
         at: facts
             .timelines
             .iter()
             .flat_map(|t| t.communication.difference(&t.compute).iter().collect::<Vec<_>>())
             .collect(),
     })
+}
+
+fn fix(facts: &Facts<'_>, ddp: Option<SeenDdp>) -> Fix {
+    if only_infers(facts) {
+        return Fix::new(
+            "Each layer needs its result at once. Expert parallelism: two half batches by turns (vLLM: --enable-dbo). Tensor parallelism: fewer GPUs per copy of the model, \
+             or a faster all-reduce (NVLS; the engine's custom all-reduce, which is off without peer access).",
+        );
+    }
+    Fix::new(
+        "Start collectives earlier or less often: DDP buckets (bucket_cap_mb), gradient accumulation with no_sync(), prefetched all-gathers (FSDP), \
+         asynchronous collectives (async_op=True).",
+    )
+    .code(CODE)
+    .settings(ddp.map(SeenDdp::proposals).unwrap_or_default())
+    .setting(Target::DeepSpeed, "zero_optimization.overlap_comm", true)
 }

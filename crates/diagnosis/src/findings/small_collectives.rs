@@ -3,6 +3,7 @@
 use busbound_cause::Resource;
 use serde_json::json;
 
+use super::common::program::only_infers;
 use super::common::{Candidate, Document, Draft, Effort, Fix, Rule};
 use crate::activity::collectives::CollectiveGroup;
 use crate::analysis::facts::Facts;
@@ -29,7 +30,8 @@ pub(super) static RULE: Rule = Rule {
         computed: "Evidence: at least eight collectives below 1 MiB per step, whose exposed time without waiting is at least \
                    2% of the time. Saving: at most that time, except for one collective of each operation and group.",
         fix: "Merge them: larger DDP buckets (`bucket_cap_mb`), FSDP units of whole layers, one flat tensor instead of one per \
-              parameter, `torch.distributed._coalescing_manager`.",
+              parameter, `torch.distributed._coalescing_manager`. In tensor-parallel inference, where each layer needs its \
+              result, an all-reduce for small messages.",
         code: &[CODE],
         assumes: "Several of them can wait for each other and be sent as one.",
     },
@@ -78,11 +80,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
             "exposed_ms_per_step": exposed / steps,
         }),
         saves: Saving { low: 0.0, high: exposed * (1.0 - kept) / facts.gpu_steps() },
-        fix: Fix::new(
-            "Merge them: larger DDP buckets (bucket_cap_mb), FSDP units of whole layers, or one flat tensor instead of one per parameter.",
-        )
-        .code(CODE)
-        .settings(SeenDdp::of(facts.trace).map(|_| Proposal::new(Target::Ddp, "bucket_cap_mb", DEFAULT_BUCKET_MIB))),
+        fix: fix(facts),
         at: facts
             .collectives
             .iter()
@@ -90,4 +88,19 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
             .map(|run| run.event.interval())
             .collect(),
     })
+}
+
+fn fix(facts: &Facts<'_>) -> Fix {
+    if only_infers(facts) {
+        return Fix::new(
+            "If each layer needs its result at once (tensor parallelism), they cannot be merged: use an all-reduce for small messages (the engine's custom all-reduce, \
+             NVLS), larger batches, or fewer GPUs per copy of the model.",
+        );
+    }
+    let ddp = SeenDdp::of(facts.trace);
+    Fix::new(
+        "Merge them: larger DDP buckets (bucket_cap_mb), FSDP units of whole layers, or one flat tensor instead of one per parameter.",
+    )
+    .code(CODE)
+    .settings(ddp.map(|_| Proposal::new(Target::Ddp, "bucket_cap_mb", DEFAULT_BUCKET_MIB)))
 }

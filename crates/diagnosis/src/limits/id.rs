@@ -52,6 +52,7 @@ limitations! {
     Sampled = "sampled": "The trace is long and has no steps. The verdict and the predictions are computed from the part that is most like the whole.",
     StepsByPeriod = "steps_by_period": "No steps are marked. Figures are per iteration (detected in the launches). A step of the program may contain several iterations.",
     EarlyWork = "early_work": "Work was already queued when the first step started. It counts too.",
+    LongStepLeftOut = "long_step_left_out": "A single step took a fifth of the time or more, many times as long as the others. No figure includes it.",
     OutliersLeftOut = "outliers_left_out": "Outlier steps (clearly longer than the others) are excluded from the figures.",
     WarmUp = "warm_up": "The first steps took clearly longer. They are excluded as warm-up.",
     StartUp = "start_up": "The trace shows the start of a program, two steps that differ much, or a single kernel or copy. What later steps take is unknown.",

@@ -62,6 +62,7 @@ const OF_RUN: &[(LimitationId, Check)] = &[
     (LimitationId::Steps, One(steps::none)),
     (LimitationId::StepsByPeriod, One(steps::by_period)),
     (LimitationId::EarlyWork, One(steps::early_work)),
+    (LimitationId::LongStepLeftOut, One(steps::long_step)),
     (LimitationId::OutliersLeftOut, One(steps::outliers)),
     (LimitationId::WarmUp, One(steps::warm_up)),
     (LimitationId::StartUp, One(steps::start_up)),

@@ -36,10 +36,7 @@ pub(crate) fn part_of_long_trace(facts: &Facts<'_>) -> Option<String> {
 }
 
 pub(super) fn start_up(scope: &Scope<'_>) -> Option<String> {
-    scope.start_up.map(|withheld| {
-        let why = &withheld.why;
-        format!("{}{}.", why[..1].to_uppercase(), &why[1..])
-    })
+    scope.start_up.map(|withheld| format!("{}.", sentence(&withheld.why)))
 }
 
 pub(super) fn by_period(scope: &Scope<'_>) -> Option<String> {
@@ -74,18 +71,33 @@ pub(super) fn outliers(scope: &Scope<'_>) -> Option<String> {
             "In {}, the program evaluates, saves or loads; they are reported apart. Figures are for the longest stretch without them: {}, {} to {}. --warmup 0 keeps all steps.",
             plural(left_out.apart as u64, "step", "steps"),
             plural(left_out.steady.len() as u64, "step", "steps"),
-            left_out.steady.start,
-            left_out.steady.end - 1
+            left_out.stretch.0,
+            left_out.stretch.1
         ));
     }
     (left_out.others > 0).then(|| {
+        let unit = scope.facts.unit();
+        let why = match left_out.longest {
+            Some(_) => String::new(),
+            None => format!("Some {unit}s took much longer than the others. "),
+        };
         format!(
-            "Many steps are outliers. Figures are for the longest stretch without one: {}, {} to {}. To use all steps: --warmup 0.",
-            plural(left_out.steady.len() as u64, "step", "steps"),
-            left_out.steady.start,
-            left_out.steady.end - 1
+            "{why}Figures are for the longest stretch without such {unit}s: {}, {} to {}. To use all: --warmup 0.",
+            left_out.steady.len(),
+            left_out.stretch.0,
+            left_out.stretch.1
         )
     })
+}
+
+pub(super) fn long_step(scope: &Scope<'_>) -> Option<String> {
+    let longest = scope.left_out.longest.as_ref()?;
+    Some(format!("{}. No figure includes it.", sentence(&longest.statement)))
+}
+
+/// With a capital letter at its start.
+fn sentence(text: &str) -> String {
+    text[..1].to_uppercase() + &text[1..]
 }
 
 pub(super) fn warm_up(scope: &Scope<'_>) -> Option<String> {

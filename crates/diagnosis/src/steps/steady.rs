@@ -19,18 +19,24 @@ pub(crate) struct LeftOut {
     /// Outlier steps after the warm-up, including those left out; only the longest if there are many.
     pub(crate) outliers: Vec<OutlierStep>,
     pub(crate) outlier_count: usize,
+    /// The longest step that is left out, if it alone takes much of the time.
+    pub(crate) longest: Option<OutlierStep>,
     /// The indices of all outlier steps, in order.
     pub(crate) outlier_steps: Vec<usize>,
     /// All steps after the warm-up, if some of them are left out.
     pub(crate) with_outliers: Option<StepTimes>,
     /// The steps that the figures cover.
     pub(crate) steady: Range<usize>,
+    /// The numbers of the first and the last of them, as the program counts.
+    pub(crate) stretch: (u64, u64),
     /// What the run does apart from its steps.
     pub(crate) phases: Vec<FoundPhase>,
     /// Steps after the warm-up that are left out because they evaluate, save or load.
     pub(crate) apart: usize,
 }
 
+/// Share of the time from which on a single step that is left out is named before the figures.
+const LONG: f64 = 0.2;
 /// Most outliers listed.
 const LISTED: usize = 20;
 
@@ -53,12 +59,15 @@ pub(crate) fn steady(basis: &Basis<'_>, options: &Options) -> (Option<Trace>, Le
     outliers.sort_by_key(|outlier| outlier.index);
     let is_part = (steady.len() < all || window.is_part_of_the_trace()) && all > 0;
     let part = if is_part { window.only(steady.clone(), basis.trace) } else { None };
+    let number = |step: usize| window.numbers.get(step).copied().unwrap_or(step as u64);
     let mut left_out = LeftOut {
+        stretch: (number(steady.start), number(steady.end.saturating_sub(1))),
         warm_up: 0,
         others: 0,
         outliers,
         outlier_count,
         outlier_steps,
+        longest: None,
         with_outliers: None,
         apart: 0,
         phases,
@@ -71,6 +80,10 @@ pub(crate) fn steady(basis: &Basis<'_>, options: &Options) -> (Option<Trace>, Le
         left_out.others = all - left_out.steady.len() - warm_up;
         if left_out.others > 0 {
             left_out.with_outliers = window.times_from(warm_up);
+            let all = window.steps[warm_up..].iter().map(|step| step.length().as_millis()).sum::<f64>();
+            let is_left_out = |outlier: &&OutlierStep| !left_out.steady.contains(&outlier.index);
+            let longest = left_out.outliers.iter().filter(is_left_out).max_by(|a, b| a.ms.total_cmp(&b.ms));
+            left_out.longest = longest.filter(|longest| longest.ms >= LONG * all).cloned();
         }
     }
     (part, left_out)

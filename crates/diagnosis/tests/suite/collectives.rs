@@ -63,7 +63,10 @@ fn all_reduces_of_eight_ranks_have_the_rates_of_nccl_tests() {
 
 /// Steps of 10 ms: 5 ms of compute, then a collective of `elements` floats over eight ranks per entry, of that many µs.
 fn steps(gpu: &str, elements: u64, steps: &[&[i64]]) -> Trace {
-    let mut trace = TraceBuilder::default();
+    steps_in(TraceBuilder::default(), gpu, elements, steps)
+}
+
+fn steps_in(mut trace: TraceBuilder, gpu: &str, elements: u64, steps: &[&[i64]]) -> Trace {
     for id in 0..8 {
         let name = gpu.to_owned();
         trace.gpu(Gpu {
@@ -152,4 +155,29 @@ fn many_small_collectives_are_a_finding_and_one_large_one_is_not() {
     assert!(has(&many, FindingId::SmallCollectives), "{:?}", many.findings);
     let one = judged(&steps("NVIDIA H100 80GB HBM3", 20_000, &[&[50][..]; 4]));
     assert!(!has(&one, FindingId::SmallCollectives));
+}
+
+/// DDP buckets were advised to tensor-parallel inference, where each layer waits for its own all-reduce.
+#[test]
+fn inference_is_not_told_to_change_its_gradient_buckets() {
+    let fixes = |operators: &[&str]| {
+        let mut trace = TraceBuilder::default();
+        for operator in operators {
+            trace.name(operator);
+        }
+        let run = judged(&steps_in(trace, "NVIDIA H100 80GB HBM3", 1000, &[&[150; 20][..]; 4]));
+        let of = |id: FindingId| {
+            run.findings.iter().find(|finding| finding.id == id).map(|found| found.fix.clone())
+        };
+        [of(FindingId::SmallCollectives).unwrap(), of(FindingId::ExposedCommunication).unwrap()]
+    };
+    for fix in fixes(&["aten::mm"]) {
+        assert!(
+            fix.contains("each layer needs its result") || fix.contains("Each layer needs its result"),
+            "{fix}"
+        );
+    }
+    for fix in fixes(&["aten::mm", "autograd::engine::evaluate_function: MmBackward0"]) {
+        assert!(fix.contains("bucket_cap_mb"), "{fix}");
+    }
 }

@@ -21,6 +21,7 @@ const FIRST: &[LimitationId] = &[
     LimitationId::GpuTail,
     LimitationId::LostRows,
     LimitationId::NoEnd,
+    LimitationId::LongStepLeftOut,
 ];
 
 /// Limitations without which the answer would mislead; the others are for those who want all of it.

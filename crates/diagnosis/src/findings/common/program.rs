@@ -32,3 +32,12 @@ impl Program {
         }
     }
 }
+
+/// Whether operators of PyTorch are recorded, and none of a backward pass or an optimizer: advice for training does not apply.
+pub(crate) fn only_infers(facts: &Facts<'_>) -> bool {
+    let has = |starts: &[&str]| {
+        facts.trace.names().iter().any(|name| starts.iter().any(|start| name.starts_with(start)))
+    };
+    has(&["aten::"])
+        && !has(&["autograd::engine::", "Optimizer.step", "DistributedDataParallel.", "nccl:_reduce_scatter"])
+}

@@ -124,6 +124,8 @@ pub(crate) struct Window {
 
 /// Outlier steps are left out while they take less than this share of the time. Beyond it they are what the run is about.
 const MUCH: f64 = 0.2;
+/// A single step of this many times the length of the others, of at least as many, is an interruption: nothing shows that it recurs.
+const INTERRUPTS: f64 = 10.0;
 /// Detected iterations take more than the rest of the time.
 const MOSTLY_A_LOOP: f64 = 0.5;
 /// Fewer consecutive steps do not represent the run.
@@ -308,8 +310,14 @@ impl Window {
         let is_loop = self.found == Some(StepsFound::Period)
             && more.map(|outlier| outlier.ms).sum::<f64>() < MOSTLY_A_LOOP * whole;
         let is_other = |outlier: &OutlierStep| outlier.is_start_up() || is_loop && outlier.launches_more();
-        let recurring = outliers.iter().filter(|outlier| !is_other(outlier) && !is_apart(outlier));
-        let is_much = recurring.map(|outlier| outlier.ms).sum::<f64>() >= MUCH * whole;
+        let recurring: Vec<f64> =
+            (outliers.iter().filter(|outlier| !is_other(outlier) && !is_apart(outlier)))
+                .map(|outlier| outlier.ms)
+                .collect();
+        let others = (whole - recurring.iter().sum::<f64>()) / warm.len().saturating_sub(1).max(1) as f64;
+        let is_once =
+            recurring.len() == 1 && warm.len() as f64 > INTERRUPTS && recurring[0] > INTERRUPTS * others;
+        let is_much = recurring.iter().sum::<f64>() >= MUCH * whole && !is_once;
         let left_out = outliers.iter().filter(|outlier| !is_much || is_other(outlier));
         let apart_after = apart.iter().copied().filter(|step| warm.contains(step));
         let ends: BTreeSet<usize> = left_out.map(|outlier| outlier.index).chain(apart_after).collect();

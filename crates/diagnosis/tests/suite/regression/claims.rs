@@ -232,6 +232,24 @@ fn a_detected_iteration_with_more_kernels_is_not_like_the_others() {
     );
 }
 
+/// Forty iterations of 10 ms with a pause of half a second between two of them: "50% of each 22 ms iteration waits for the host".
+#[test]
+fn one_pause_is_not_spread_over_all_iterations() {
+    let mut program = Program::new();
+    for i in 0..41i64 {
+        let at = i * 10 * MS + if i > 15 { 500 * MS } else { 0 };
+        for (place, name) in ["a", "b", "c", "d", "e"].into_iter().enumerate() {
+            let at = at + place as i64 * 1_800 * US;
+            program.kernel(name, at, at + 10 * US, 1_700 * US);
+        }
+    }
+    let run = program.diagnosed();
+    assert!((run.window.baseline_ms - 10.0).abs() < 0.5, "{} ms", run.window.baseline_ms);
+    assert_eq!(run.verdict.bound, Bound::Compute, "{}", run.verdict.statement);
+    let said = run.window.outliers.iter().any(|outlier| outlier.statement.contains("took 510 ms (median 10"));
+    assert!(said, "{:?}", run.window.outliers);
+}
+
 /// Arrays that go up before each kernel and come down after it, as `map(tofrom:)` does: "by pinning host buffers and prefetching", although
 /// each upload needs the download just before it.
 #[test]
