@@ -13,11 +13,12 @@ words! {
 }
 
 impl Unit {
-    /// `a step`, `an iteration`.
+    /// `a step`, `an iteration`, `the trace`.
     pub fn article(self) -> &'static str {
         match self {
             Self::Iteration => "an",
-            Self::Step | Self::Trace => "a",
+            Self::Step => "a",
+            Self::Trace => "the",
         }
     }
 

@@ -18,7 +18,6 @@ use crate::few::Few;
 use crate::host::{Host, HostUse};
 use crate::host_memory::HostMemory;
 use crate::search::first_after_near;
-use crate::thresholds::HOST_STRETCH;
 
 /// A call, and work that it issued.
 type Issued = (EventId, NodeId);
@@ -243,12 +242,12 @@ impl<'s> ThreadNodes<'s> {
     /// What the thread did from its last node until now.
     fn uses_until(&self, host: &Host<'_>, until: Timestamp) -> Few<(HostUse, Time)> {
         let Some(from) = self.ended.filter(|from| *from < until) else { return Few::default() };
-        let length = (until - from).get();
-        if length < HOST_STRETCH {
-            return Few::one((HostUse::Launching, length));
+        let between = Interval::new(from, until);
+        if host.is_launching(self.track, between) {
+            return Few::one((HostUse::Launching, between.length().get()));
         }
         let mut uses: Few<(HostUse, Time)> = Few::default();
-        for used in host.uses(self.track, Interval::new(from, until)) {
+        for used in host.uses(self.track, between) {
             let time = used.interval.length().get();
             match uses.iter_mut().find(|(what, _)| *what == used.what) {
                 Some((_, sum)) => *sum += time,

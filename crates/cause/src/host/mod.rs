@@ -88,7 +88,9 @@ pub struct ThreadTimes {
     pub without_calls: IntervalSet,
     /// Around the work of an optimizer on the CPU.
     pub optimizer: IntervalSet,
-    /// `synchronizing`, `copying`, `input` and `without_calls`: outside of these, short host work is launching.
+    /// Calls that allocate or free.
+    allocating: IntervalSet,
+    /// `synchronizing`, `copying`, `allocating`, `input` and `without_calls`: outside of these, short host work is launching.
     not_launching: IntervalSet,
     /// Whether it launches device work.
     pub launches: bool,
@@ -236,7 +238,7 @@ impl<'a> Host<'a> {
             }
         }
         stretch.end(&mut times.without_calls);
-        let calls = times.copying.union(&times.synchronizing);
+        let calls = times.copying.union(&times.synchronizing).union(&times.allocating);
         times.not_launching = times.without_calls.union(&times.input).union(&calls);
         times.worked.shrink();
         times.launches = self.launches.len() > launched_before;
@@ -258,7 +260,11 @@ impl<'a> Host<'a> {
                     times.copying_long.push(call.interval());
                 }
             }
-            Call::Allocate | Call::Capture | Call::Load | Call::Create => self.rare_calls.push(call.id()),
+            Call::Allocate => {
+                times.allocating.push(call.interval());
+                self.rare_calls.push(call.id());
+            }
+            Call::Capture | Call::Load | Call::Create => self.rare_calls.push(call.id()),
             Call::Memset | Call::RecordEvent | Call::WaitEvent | Call::Other => {}
         }
         if call.correlation().is_some() {

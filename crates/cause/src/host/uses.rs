@@ -247,7 +247,7 @@ impl Host<'_> {
 
     /// Whether a short window holds nothing but launches and the work between them. Most windows do, and looking up their
     /// segments would take most of the time of a diagnosis.
-    fn is_launching(&self, thread: TrackId, window: Interval) -> bool {
+    pub(crate) fn is_launching(&self, thread: TrackId, window: Interval) -> bool {
         let Some(times) = self.thread(thread) else { return false };
         let length = window.length().get();
         (1..HOST_STRETCH).contains(&length) && times.not_launching.length_within(window).get() == 0
@@ -259,6 +259,7 @@ impl Host<'_> {
             HostActivity::Call(Call::Launch | Call::Memset) => Some(HostUse::Launching),
             HostActivity::Call(Call::Copy) => Some(HostUse::CopyCall),
             HostActivity::Call(Call::Synchronize) => Some(HostUse::Synchronizing),
+            HostActivity::Call(Call::Allocate) => Some(HostUse::Allocation),
             HostActivity::Input => Some(HostUse::Input),
             _ if all.times.is_none() => Some(HostUse::Python),
             HostActivity::Unrecorded if self.is_waiting(all.thread, interval) => Some(HostUse::Waiting),
@@ -293,7 +294,6 @@ impl Host<'_> {
     /// The use of a segment within a long stretch without launches.
     fn long_use(&self, segment: HostSegment, in_optimizer: bool) -> HostUse {
         match segment.activity {
-            HostActivity::Call(Call::Allocate) => HostUse::Allocation,
             HostActivity::Operator if in_optimizer => HostUse::Optimizer,
             HostActivity::Operator => segment.event.map_or(HostUse::Operator, |event| {
                 let operator = self.trace.event(event);

@@ -44,8 +44,22 @@ pub(crate) fn reason(facts: &Facts<'_>) -> Option<Withheld> {
     let why = initialization(facts)
         .or_else(|| context_before(facts))
         .or_else(|| two_unlike_steps(facts))
+        .or_else(|| recaptures(facts))
         .or_else(|| only_few(facts))?;
     Some(Withheld { id: LimitationId::StartUp, why, remedy: "record several steps after a warm-up" })
+}
+
+/// A detected iteration in which a CUDA graph is captured: a program captures before its loop.
+fn recaptures(facts: &Facts<'_>) -> Option<String> {
+    if facts.unit() != Unit::Iteration {
+        return None;
+    }
+    let is_capture = |call: &Event<'_>| facts.host.call_kind(call) == Call::Capture;
+    let captures = facts.host.rare_calls().filter(is_capture).count();
+    (captures as f64 >= facts.steps()).then(|| {
+        "the program captures a CUDA graph in each detected iteration, which it does once per graph"
+            .to_owned()
+    })
 }
 
 /// Idle time of the device while the host does what a process does once.

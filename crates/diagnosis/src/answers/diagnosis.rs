@@ -204,8 +204,8 @@ pub(crate) fn diagnose_and<T>(
     let (survey, (basis, part, left_out)) = join(
         || survey(trace, source),
         || {
-            let basis = Basis::of(trace, options);
-            let (part, left_out) = steady(&basis, options);
+            let mut basis = Basis::of(trace, options);
+            let (part, left_out) = steady(&mut basis, options);
             (basis, part, left_out)
         },
     );

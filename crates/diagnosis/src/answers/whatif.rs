@@ -21,6 +21,7 @@ use crate::analysis::unprofiled::is_worth_saying;
 use crate::answers::diagnosis::{AnalysisScope, Diagnosis, diagnose_and};
 use crate::answers::survey::withheld::why_incomplete;
 use crate::answers::survey::{Source, survey};
+use crate::findings::Program;
 use crate::limits::part_of_long_trace;
 use crate::misfits::{Misfit, misfits};
 use crate::options::Options;
@@ -168,8 +169,8 @@ pub(super) fn of_steady<T>(
     options: &Options,
     of: impl FnOnce(&Facts<'_>, &LeftOut) -> T,
 ) -> T {
-    let basis = Basis::of(trace, options);
-    let (part, left_out) = steady(&basis, options);
+    let mut basis = Basis::of(trace, options);
+    let (part, left_out) = steady(&mut basis, options);
     match part {
         Some(part) => {
             let basis = basis.of_part(&part, options, &left_out.steady);
@@ -391,6 +392,8 @@ fn candidates(facts: &Facts<'_>) -> Vec<Vec<Change>> {
         bases.push(vec![if are_batches { LoaderPin.into() } else { Pin.into() }]);
     }
     let comes_back = Returned::of(facts).is_some();
+    // These remove the host work around the copies, as PyTorch's hooks do. In other programs it may be the program's own.
+    let is_torch = Program::of(facts) == Program::PyTorch;
     for base in &bases {
         let mut add = |more: &[Change]| all.push(base.iter().cloned().chain(more.iter().cloned()).collect());
         add(&[]);
@@ -405,7 +408,7 @@ fn candidates(facts: &Facts<'_>) -> Vec<Vec<Change>> {
         if comes_back {
             add(&[Keep.into()]);
         }
-        if fetches >= BATCHES {
+        if fetches >= BATCHES && is_torch {
             add(&[Resident(0.5).into()]);
             add(&[Resident(0.5).into(), Prefetch(1).into()]);
             if fetches >= LAYERS {

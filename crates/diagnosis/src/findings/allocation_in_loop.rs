@@ -44,7 +44,15 @@ fn fix(facts: &Facts<'_>) -> Fix {
         Unit::Step | Unit::Iteration => ("Do not call empty_cache() in the loop. ", RULE.doing),
     };
     if Program::of(facts) == Program::Cuda {
-        let text = "Allocate for the largest size at the start and reuse the memory, or take it from a pool (cudaMallocAsync).";
+        let is_pooled = facts.host.allocations().any(|call| call.name().contains("AllocAsync"));
+        let text = match is_pooled {
+            true => {
+                "The pool gives its memory back at each sync: let it keep it (cudaMemPoolSetAttribute, cudaMemPoolAttrReleaseThreshold), or allocate once."
+            }
+            false => {
+                "Allocate for the largest size at the start and reuse the memory, or take it from a pool (cudaMallocAsync)."
+            }
+        };
         return Fix::new(text).doing(doing);
     }
     if let Some(variable) = without_caching(facts) {

@@ -13,6 +13,7 @@ use crate::analysis::facts::Facts;
 use crate::quantity::{bytes, milliseconds};
 use crate::saving::Saving;
 use crate::settings::offload::{Offloading, prefetching};
+use crate::unit::Unit;
 
 pub(super) static RULE: Rule = Rule {
     title: "Not enough PCIe bandwidth",
@@ -103,22 +104,36 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
             "resident_share_needed": resident,
             "gbps_needed": wanted,
         }),
-        saves: Saving {
-            low: 0.6 * (needed - compute).min(exposed) / steps,
-            high: beyond.min(exposed) / steps,
+        saves: match facts.unit() {
+            Unit::Trace => Saving::NONE,
+            _ => Saving {
+                low: 0.6 * (needed - compute).min(exposed) / steps,
+                high: beyond.min(exposed) / steps,
+            },
         },
-        fix: Fix::new(format!(
-            "Keep {} ({:.0}%) of the copied data on the GPU, or send it in a smaller dtype.{}",
-            bytes((resident * moved as f64 / steps) as u64),
-            100.0 * resident,
-            if gains_from_prefetch(facts) { "" } else { " A deeper prefetch does not help." }
-        ))
-        .doing(format!("keeping {:.0}% of the copied data on the GPU", 100.0 * resident))
-        .settings(prefetching(Offloading {
-            depth: 2,
-            resident: resident.clamp(0.0, 1.0),
-            layer_bytes: None,
-        })),
+        fix: fix(facts, resident, moved as f64 / steps),
         at: times_of(&inbound),
     })
+}
+
+fn fix(facts: &Facts<'_>, resident: f64, moved: f64) -> Fix {
+    // Where nothing shows that work repeats, the data may be copied only once.
+    if facts.unit() == Unit::Trace {
+        return Fix::new(
+            "Send less: a smaller dtype, or only what the kernels read. If later passes copy the same data again, keep it on the GPU.",
+        )
+        .saving_known(false);
+    }
+    Fix::new(format!(
+        "Keep {} ({:.0}%) of the copied data on the GPU, or send it in a smaller dtype.{}",
+        bytes((resident * moved) as u64),
+        100.0 * resident,
+        if gains_from_prefetch(facts) { "" } else { " A deeper prefetch does not help." }
+    ))
+    .doing(format!("keeping {:.0}% of the copied data on the GPU", 100.0 * resident))
+    .settings(prefetching(Offloading {
+        depth: 2,
+        resident: resident.clamp(0.0, 1.0),
+        layer_bytes: None,
+    }))
 }

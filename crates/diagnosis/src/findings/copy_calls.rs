@@ -9,6 +9,7 @@ use busbound_whatif::replay::Coalesce;
 use serde_json::json;
 
 use super::common::copies::{times_of, total_ms};
+use super::common::program::Program;
 use super::common::{Candidate, Document, Draft, Effort, Fix, Rule};
 use crate::activity::copies::Copy;
 use crate::analysis::facts::Facts;
@@ -151,6 +152,18 @@ fn waiting(facts: &Facts<'_>, copies: &[&Copy<'_>]) -> Vec<Nanos> {
     waiting
 }
 
+fn fix(facts: &Facts<'_>, fastest: &str) -> Fix {
+    if Program::of(facts) == Program::Cuda {
+        return Fix::new(format!(
+            "Pack the pieces into one pinned buffer that is reused, copy it once, and address the pieces in it on the GPU.{fastest}"
+        ));
+    }
+    Fix::new(format!(
+        "Pack the tensors into one pinned buffer (torch.cat into a pinned tensor that is reused), copy it once, and use views of it on the GPU. Create constants on the GPU.{fastest}"
+    ))
+    .code(CODE)
+}
+
 fn check(facts: &Facts<'_>) -> Option<Draft> {
     let issued = Issued::of(facts)?;
     let (copies, steps, unit) = (&issued.copies, facts.steps(), facts.unit());
@@ -193,11 +206,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
             "scatter_source": fastest.as_ref().map(|(_, choice)| choice.source),
         }),
         saves: Saving { low: 0.5 * high, high },
-        fix: Fix::new(format!(
-            "Pack the tensors into one pinned buffer (torch.cat into a pinned tensor that is reused), copy it once, and use views of it on the GPU. Create constants on the GPU.{}",
-            fastest.as_ref().map_or(String::new(), |(blocks, choice)| words(blocks, choice))
-        ))
-        .code(CODE),
+        fix: fix(facts, &fastest.as_ref().map_or(String::new(), |(blocks, choice)| words(blocks, choice))),
         at: times_of(copies),
     })
 }

@@ -4,6 +4,7 @@ use busbound_cause::Resource;
 use busbound_whatif::replay::NoSync;
 use serde_json::json;
 
+use super::common::program::Program;
 use super::common::{Candidate, Document, Draft, Effort, Fix, Rule};
 use busbound_cause::idle::GapCause;
 
@@ -69,7 +70,18 @@ impl<'s> Waits<'s> {
         [self.read, self.explicit].iter().flatten().map(|total| total.within_step_ms).sum()
     }
 
-    fn fix(&self, unit: Unit) -> Fix {
+    fn fix(&self, program: Program, unit: Unit) -> Fix {
+        if program == Program::Cuda {
+            let end = if unit == Unit::Trace { String::new() } else { format!(" of the {unit}") };
+            return Fix::new(match self.read {
+                Some(_) => {
+                    format!("Keep values on the GPU, and copy them to the host once, at the end{end}.")
+                }
+                None => format!(
+                    "Let streams wait for each other on the GPU (cudaStreamWaitEvent), and synchronize once, at the end{end}."
+                ),
+            });
+        }
         let text = match (self.read.is_some(), unit) {
             (true, Unit::Trace) => {
                 "Keep values on the GPU, and read them together at the end instead of calling .item() for each.".to_owned()
@@ -135,7 +147,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
             low: 0.4 * (idle + between) / facts.gpu_steps(),
             high: (idle + between) / facts.gpu_steps(),
         },
-        fix: waits.fix(unit),
+        fix: waits.fix(Program::of(facts), unit),
         at: facts.syncs.avoidable_times.values().flat_map(|times| times.iter()).collect(),
     })
 }

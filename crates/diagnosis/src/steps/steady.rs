@@ -8,7 +8,7 @@ use busbound_trace::Trace;
 use crate::options::Options;
 use crate::steps::basis::Basis;
 use crate::steps::phases::{self, FoundPhase};
-use crate::steps::window::{OutlierStep, StepTimes};
+use crate::steps::window::{OutlierStep, StepTimes, StepsFound, Window};
 
 /// Which steps the figures leave out.
 #[derive(Debug)]
@@ -40,8 +40,22 @@ const LONG: f64 = 0.2;
 /// Most outliers listed.
 const LISTED: usize = 20;
 
-/// The part of the trace that the figures cover; `None` if that is the whole trace.
-pub(crate) fn steady(basis: &Basis<'_>, options: &Options) -> (Option<Trace>, LeftOut) {
+/// Detected iterations whose longest stretch has less than this share of the GPU's work say nothing about the run.
+const COVERS: f64 = 0.5;
+
+/// The part of the trace that the figures cover; `None` if that is the whole trace. Detected iterations that cover little of it
+/// are dropped: then the whole trace is analyzed.
+pub(crate) fn steady(basis: &mut Basis<'_>, options: &Options) -> (Option<Trace>, LeftOut) {
+    let (part, left_out) = stretch(basis, options);
+    let is_detected = basis.window.found == Some(StepsFound::Period) && options.warmup.is_none();
+    if !is_detected || basis.window.share_of_work(&left_out.steady, basis.trace) >= COVERS {
+        return (part, left_out);
+    }
+    basis.window = Window::default();
+    stretch(basis, options)
+}
+
+fn stretch(basis: &Basis<'_>, options: &Options) -> (Option<Trace>, LeftOut) {
     let window = &basis.window;
     let all = window.steps.len();
     let warm_up = options.warmup.map_or_else(|| window.warm_up(), |given| given.min(all.saturating_sub(1)));

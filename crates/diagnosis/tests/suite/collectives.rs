@@ -159,7 +159,7 @@ fn many_small_collectives_are_a_finding_and_one_large_one_is_not() {
 
 /// DDP buckets were advised to tensor-parallel inference, where each layer waits for its own all-reduce.
 #[test]
-fn inference_is_not_told_to_change_its_gradient_buckets() {
+fn inference_has_no_gradient_buckets_to_change() {
     let fixes = |operators: &[&str]| {
         let mut trace = TraceBuilder::default();
         for operator in operators {

@@ -38,12 +38,22 @@ pub(crate) struct Envelope {
     pub(crate) is_trace: bool,
 }
 
+fn decoded(key: &[u8]) -> String {
+    decode(Raw { bytes: key, escaped: key.contains(&b'\\') }).text.into_owned()
+}
+
 impl Envelope {
     /// Processes one member. `value` is complete: it has been scanned already. Returns whether it could be parsed.
     pub(crate) fn member(&mut self, key: &[u8], value: &[u8]) -> bool {
-        let mut key = decode(Raw { bytes: key, escaped: key.contains(&b'\\') }).text.into_owned();
+        let key = decoded(key);
         let mut readable = true;
         self.is_trace |= self.take_known(&key, value, &mut readable);
+        readable
+    }
+
+    /// Keeps a key, also of a member that does not end here.
+    pub(crate) fn saw(&mut self, key: &[u8]) {
+        let mut key = decoded(key);
         if let Some((end, _)) = key.char_indices().nth(KEY_SHOWN) {
             key.truncate(end);
             key.push('…');
@@ -51,7 +61,6 @@ impl Envelope {
         if self.keys.len() < 8 && !self.keys.contains(&key) {
             self.keys.push(key);
         }
-        readable
     }
 
     fn take_known(&mut self, key: &str, value: &[u8], readable: &mut bool) -> bool {

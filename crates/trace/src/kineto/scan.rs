@@ -196,6 +196,7 @@ impl Scanner<'_, '_> {
             cursor.advance();
             return Ok(Region::Events(List::Member));
         }
+        self.envelope.saw(key);
         let at = cursor.pos();
         let value = cursor.skip_value()?;
         cursor.end_member()?;

@@ -132,7 +132,9 @@ fn is_about_loss(text: &str) -> bool {
     let says = |words: &str| text.contains(words);
     // `Number of dropped events: 0` means none.
     let is_none = text.trim_end_matches('.').ends_with(": 0") || text.trim_end_matches('.').ends_with("\t0");
-    (says("not all") || says("dropped") || says("were lost") || says("incomplete")) && !is_none
+    // Ranges and calls of other libraries are no GPU work.
+    let is_other = ["nvtx", "opengl", "vulkan", "os runtime"].into_iter().any(says);
+    !is_other && (says("not all") || says("dropped") || says("were lost") || says("incomplete")) && !is_none
 }
 
 #[cfg(test)]
@@ -144,6 +146,7 @@ mod tests {
         assert!(is_about_loss("Not all CUDA events might have been collected."));
         assert!(is_about_loss("CUPTI buffers dropped: 3."));
         assert!(!is_about_loss("Number of dropped events: 0."));
+        assert!(!is_about_loss("Not all NVTX events might have been collected."));
         assert!(!is_about_loss("Number of CUDA events collected: \t2432."));
     }
 }

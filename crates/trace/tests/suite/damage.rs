@@ -186,6 +186,14 @@ fn other_json_is_an_error_with_its_keys() {
     assert!(matches!(refuse(b"\x89PNG\r\n"), OpenError::Unsupported { what: "a PNG image", .. }));
 }
 
+/// "Pass the file that torch.profiler wrote", because the first member was too large to be kept, and so was its key.
+#[test]
+fn a_large_file_of_rocprofv3_is_named() {
+    let entry = format!("{{\"agent\": \"{}\"}},", "a".repeat(1 << 16));
+    let json = format!("{{\"rocprofiler-sdk-tool\": [{}{{}}]}}", entry.repeat(300));
+    assert!(matches!(refuse(json.as_bytes()), OpenError::Unsupported { what: "rocprofv3's own JSON", .. }));
+}
+
 #[test]
 fn foreign_formats_get_a_hint() {
     for (bytes, word) in [

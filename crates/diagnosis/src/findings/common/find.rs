@@ -96,12 +96,17 @@ pub(crate) fn limit_to_visible(facts: &Facts<'_>, findings: &mut [Finding]) {
     }
 }
 
+/// A known saving of this share of the step comes before an unknown one.
+const MUCH: f64 = 0.25;
+
 /// A finding about what bounds the run comes first if it may save as much as the one before it.
 pub(crate) fn explaining_first(findings: &mut [Finding], bound: &[Resource], step_ms: f64) {
     let explains = |finding: &Finding| finding.id.rule().relieves.iter().any(|one| bound.contains(one));
     let Some(first) = findings.first().filter(|first| !explains(first)) else { return };
     let expected = expected_ms(first, step_ms);
-    let is_enough = |finding: &Finding| !finding.saving_known || finding.saves_ms_per_step.high >= expected;
+    let is_little = expected < MUCH * step_ms;
+    let is_enough =
+        |finding: &Finding| finding.saves_ms_per_step.high >= expected || !finding.saving_known && is_little;
     let may = |finding: &Finding| explains(finding) && is_enough(finding);
     if let Some(at) = findings.iter().position(may) {
         findings[..=at].rotate_right(1);

@@ -211,6 +211,18 @@ impl Window {
         }
     }
 
+    /// The share of the GPU's time that is in these steps.
+    pub(crate) fn share_of_work(&self, steps: &Range<usize>, trace: &Trace) -> f64 {
+        let (mut inside, mut all) = (Nanos::ZERO, Nanos::ZERO);
+        for event in trace.events().filter(|event| event.kind().is_gpu_work()) {
+            all += event.duration();
+            if self.step_of_work(&event).is_some_and(|step| steps.contains(&step)) {
+                inside += event.duration();
+            }
+        }
+        inside.as_millis() / all.as_millis().max(f64::MIN_POSITIVE)
+    }
+
     /// Whether the figures should leave out what is outside of the steps.
     pub(crate) fn is_part_of_the_trace(&self) -> bool {
         match self.found {

@@ -3,7 +3,7 @@
 use busbound_diagnosis::{Bound, Diagnosis, Finding, FindingId, Options, Source, diagnose, what_if};
 use busbound_machine::Machine;
 use busbound_trace::{MemoryKind, TraceBuilder, TrackId, Transfer};
-use busbound_whatif::replay::CudaGraph;
+use busbound_whatif::replay::{CudaGraph, NoSync};
 
 const US: i64 = 1_000;
 const MS: i64 = 1_000_000;
@@ -173,6 +173,9 @@ fn savings_bytes_and_the_span_are_those_of_one_gpu() {
             let copies = trace.stream(gpu as i32, 9);
             for i in 0..30i64 {
                 let (id, at) = ((gpu * 1000 + 2 * i) as u64, i * 10 * MS);
+                if gpu == 0 {
+                    trace.annotation(host, &format!("ProfilerStep#{i}"), at..at + 10 * MS);
+                }
                 trace.runtime_call(host, "cudaMemcpyAsync", at..at + 5 * US).correlation(id);
                 let pinned = Transfer::host_to_device(MemoryKind::Pinned, 220_000_000);
                 trace.copy(copies, pinned, at + 10 * US..at + 9 * MS).correlation(id);
@@ -286,4 +289,78 @@ fn what_comes_down_and_goes_straight_up_could_stay_on_the_gpu() {
     assert!(prize.fixes.iter().all(|fix| !fix.apply.iter().any(|change| change.starts_with("prefetch"))));
     // In 100 ms, the host can change 512 MiB.
     assert!(found(&of(100 * MS), FindingId::RoundTrip).is_none());
+}
+
+/// A program allocates for 240 ms, then runs for 1.4 ms: "`nosync` gives 2.36 ms instead of 1.53 ms, which is slower".
+#[test]
+fn what_comes_before_the_first_kernel_is_no_part_of_a_prediction() {
+    let mut program = Program::new();
+    let (allocated, pitch) = (240 * MS, 14 * US);
+    program.trace.runtime_call(program.host, "cudaMalloc", 0..allocated - 10 * US).correlation(1_000_000);
+    for i in 0..100i64 {
+        let at = allocated + i * pitch;
+        program.kernel("k", at, at + 6 * US, 5 * US);
+        let wait = at + 4_100..at + pitch - 300;
+        program
+            .trace
+            .runtime_call(program.host, "cudaDeviceSynchronize", wait)
+            .correlation(2_000_000 + i as u64);
+    }
+    let trace = program.trace.finish();
+    let machine = Machine::named("pcie4x16").unwrap();
+    let answer = what_if(&trace, "built", &machine, &Options::default(), &[vec![NoSync.into()]]).unwrap();
+    let [now, faster] = [answer.baseline_ms, answer.scenarios[0].step_ms];
+    assert!((1.3..1.6).contains(&now) && (0.45..0.9).contains(&faster), "{now} → {faster} ms");
+}
+
+/// Three iterations that are 5% of the GPU's work, and then kernels that never repeat: "Launch-bound, compute 3%" of a busy GPU.
+#[test]
+fn iterations_that_cover_little_do_not_speak_for_the_run() {
+    let mut program = Program::new();
+    let pitch = 50 * US;
+    for i in 0..120i64 {
+        program.kernel(["a", "b", "c"][i as usize % 3], i * pitch, i * pitch + 10 * US, 5 * US);
+    }
+    let later = 120 * pitch;
+    for i in 0..200i64 {
+        let at = later + i * 210 * US;
+        program.kernel(&format!("k{}", i * i % 197), at, at + 10 * US, 200 * US);
+    }
+    let run = program.diagnosed();
+    assert!(run.window.steps.is_none(), "{:?}", run.window.steps);
+    assert_eq!(run.verdict.bound, Bound::Compute, "{}", run.verdict.statement);
+}
+
+/// One vector addition in four pieces: "keep 92% of the copied data on the GPU", where all of it is copied once.
+#[test]
+fn data_that_is_copied_once_is_not_to_be_kept() {
+    let mut program = Program::new();
+    for i in 0..4i64 {
+        let at = i * 1_500 * US;
+        let up = Transfer::host_to_device(MemoryKind::Pinned, 16 << 20);
+        program.copy(at..at + 5 * US, up, at + 10 * US..at + 1_300 * US);
+        program.kernel(&format!("piece{i}"), at + 20 * US, at + 1_310 * US, 50 * US);
+    }
+    let run = program.diagnosed();
+    let found = found(&run, FindingId::BandwidthDeficit).expect("the link is the limit");
+    assert!(!found.saving_known && found.fix.starts_with("Send less"), "{}", found.fix);
+}
+
+/// A recording of the capture of one graph after another: "by using CUDA graphs".
+#[test]
+fn a_program_that_captures_graphs_is_at_its_start() {
+    let mut program = Program::new();
+    for i in 0..25i64 {
+        let at = i * 2 * MS;
+        program.trace.runtime_call(program.host, "cudaStreamBeginCapture", at..at + 5 * US);
+        for k in 0..5i64 {
+            let at = at + 100 * US + k * 100 * US;
+            program.kernel(["a", "b", "c", "d", "e"][k as usize], at, at + 10 * US, 5 * US);
+        }
+        program.trace.runtime_call(program.host, "cudaStreamEndCapture", at + MS..at + MS + 50 * US);
+    }
+    let run = program.diagnosed();
+    assert_eq!(run.verdict.bound, Bound::Unknown, "{}", run.verdict.statement);
+    assert!(run.verdict.statement.contains("captures a CUDA graph"), "{}", run.verdict.statement);
+    assert!(run.prize.is_none());
 }

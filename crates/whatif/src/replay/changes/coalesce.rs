@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use busbound_cause::{Model, Time, Work, WorkId, WorkKind};
+use busbound_cause::{HostUse, Model, Time, Work, WorkId, WorkKind};
 use busbound_machine::{Blocks, LinkFacts};
 use busbound_trace::Direction;
 
@@ -38,10 +38,13 @@ impl Declared for Coalesce {
             let kept = place_of(graph, &run);
             for &id in run.iter().filter(|id| **id != kept) {
                 drop_copy(graph, id, own.get(id));
-                // Most of the host work that prepared the copy goes away too.
-                if let Some(call) = graph.work[id].call {
-                    let gap = graph.calls[call].gap() as f64;
-                    graph.calls[call].set_gap((gap * terms.assumed.packing) as Time);
+                // Most of the host work that prepared the copy goes away too. Memory is still allocated.
+                if let Some(call) = graph.work[id].call.map(|call| &mut graph.calls[call]) {
+                    let is_allocation = |(what, _): &&(HostUse, Time)| *what == HostUse::Allocation;
+                    let stays: Time =
+                        call.since.uses.iter().filter(is_allocation).map(|(_, time)| time).sum();
+                    let packing = (call.gap() - stays) as f64 * terms.assumed.packing;
+                    call.set_gap(stays + packing as Time);
                 }
             }
             made.changed += run.len();
