@@ -54,8 +54,10 @@ fn recaptures(facts: &Facts<'_>) -> Option<String> {
     if facts.unit() != Unit::Iteration {
         return None;
     }
-    let is_capture = |call: &Event<'_>| facts.host.call_kind(call) == Call::Capture;
-    let captures = facts.host.rare_calls().filter(is_capture).count();
+    let begins = |call: &Event<'_>| {
+        facts.host.call_kind(call) == Call::Capture && call.name().contains("BeginCapture")
+    };
+    let captures = facts.host.rare_calls().filter(begins).count();
     (captures as f64 >= facts.steps()).then(|| {
         "the program captures a CUDA graph in each detected iteration, which it does once per graph"
             .to_owned()

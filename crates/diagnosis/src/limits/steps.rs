@@ -43,7 +43,7 @@ pub(super) fn by_period(scope: &Scope<'_>) -> Option<String> {
     let window = &scope.facts.window;
     (window.found == Some(StepsFound::Period)).then(|| {
         format!(
-            "No steps are marked: an iteration (detected) is {}, and a step of the program may contain several. Name an annotation with --steps.",
+            "An iteration (detected) is {}; a step of the program may contain several. --steps names an annotation.",
             window.pattern.as_deref().unwrap_or_default()
         )
     })

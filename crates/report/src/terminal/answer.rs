@@ -57,8 +57,8 @@ pub(super) fn answer(out: &mut String, diagnosis: &Diagnosis, width: u16) {
     let tail = |show: Show| {
         let mut tail = String::new();
         warnings(&mut tail, diagnosis, width);
-        if show.notes {
-            notes(&mut tail, diagnosis, (MATTERS, NOTES), width);
+        if show.notes > 0 {
+            notes(&mut tail, diagnosis, (MATTERS, show.notes), width);
             phases(&mut tail, diagnosis, width);
         }
         next(&mut tail, diagnosis, width);
@@ -82,7 +82,8 @@ pub(super) fn answer(out: &mut String, diagnosis: &Diagnosis, width: u16) {
 struct Show {
     /// What a step would take without each resource.
     free: bool,
-    notes: bool,
+    /// Notes that come after the findings.
+    notes: usize,
     /// Notes that come before the figures.
     first_notes: usize,
     /// The least that is said of the first finding.
@@ -92,12 +93,13 @@ struct Show {
 impl Show {
     /// From most to least: what to change is worth more than what would bound the run next, and more than notes that -v has
     /// too.
-    const ALL: [Self; 5] = [
-        Self { free: true, notes: true, first_notes: NOTES, first: Form::Fix },
-        Self { free: false, notes: true, first_notes: NOTES, first: Form::Fix },
-        Self { free: false, notes: false, first_notes: NOTES, first: Form::Fix },
-        Self { free: false, notes: false, first_notes: NOTES, first: Form::Brief },
-        Self { free: false, notes: false, first_notes: 1, first: Form::Brief },
+    const ALL: [Self; 6] = [
+        Self { free: true, notes: NOTES, first_notes: NOTES, first: Form::Fix },
+        Self { free: false, notes: NOTES, first_notes: NOTES, first: Form::Fix },
+        Self { free: false, notes: 1, first_notes: NOTES, first: Form::Fix },
+        Self { free: false, notes: 0, first_notes: NOTES, first: Form::Fix },
+        Self { free: false, notes: 0, first_notes: NOTES, first: Form::Brief },
+        Self { free: false, notes: 0, first_notes: 1, first: Form::Brief },
     ];
 }
 
@@ -169,7 +171,12 @@ fn findings(out: &mut String, diagnosis: &Diagnosis, width: u16, room: Room) {
     let mut shown = String::new();
     let mut left = diagnosis.findings.len();
     let then = short_follow_ups(diagnosis, width);
+    let mut is_cut = false;
     for (i, finding) in diagnosis.findings.iter().enumerate() {
+        // A finding may refer to the one before it.
+        if is_cut && !prize::is_promised(finding, diagnosis) {
+            continue;
+        }
         // One line says that there are more, and one stays empty.
         let reserved = if left > 1 { 2 } else { 1 } + then.lines().count() + shown.lines().count();
         let text = |form: Form| entry(i, finding, diagnosis, width, form);
@@ -194,6 +201,7 @@ fn findings(out: &mut String, diagnosis: &Diagnosis, width: u16, room: Room) {
                 _ => prize::is_promised(finding, diagnosis).then(|| text(Form::Short)),
             }
         }) else {
+            is_cut = true;
             continue;
         };
         shown.push_str(&text);

@@ -38,6 +38,5 @@ pub(crate) fn only_infers(facts: &Facts<'_>) -> bool {
     let has = |starts: &[&str]| {
         facts.trace.names().iter().any(|name| starts.iter().any(|start| name.starts_with(start)))
     };
-    has(&["aten::"])
-        && !has(&["autograd::engine::", "Optimizer.step", "DistributedDataParallel.", "nccl:_reduce_scatter"])
+    has(&["aten::"]) && !has(&["autograd::engine::", "Optimizer.step", "DistributedDataParallel."])
 }
