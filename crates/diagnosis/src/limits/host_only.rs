@@ -2,6 +2,7 @@
 
 use super::Scope;
 use crate::analysis::cpu_copies::CpuCopyClass;
+use crate::answers::survey::other_profiler::other_profiler;
 use crate::quantity::plural;
 
 /// Whether only host events were recorded. If GPU events were lost, another limitation says so instead.
@@ -12,6 +13,9 @@ fn is_host_only(scope: &Scope<'_>) -> bool {
 pub(super) fn no_gpu(scope: &Scope<'_>) -> Option<String> {
     let next_time = scope.facts.trace.origin().format.record_gpu;
     is_host_only(scope).then(|| {
+        if let Some((what, remedy)) = other_profiler(scope.facts.trace) {
+            return format!("Its GPU activity cannot be read: the file is {what}. What to do: {remedy}.");
+        }
         format!(
             "Without GPU events, the direction of copies, device time, overlap and idle time are unknown. Record with \
              {next_time}."

@@ -3,7 +3,7 @@
 pub(crate) mod headline;
 mod lacks;
 pub(crate) mod missing;
-mod other_profiler;
+pub(crate) mod other_profiler;
 pub(crate) mod places;
 pub(crate) mod steps;
 pub(crate) mod withheld;

@@ -3,8 +3,8 @@
 use busbound_trace::Trace;
 
 /// Which other profiler wrote this JSON, by the names of its processes, and what to do.
-pub(super) fn other_profiler(trace: &Trace) -> Option<(&'static str, &'static str)> {
-    const OTHERS: [(&str, &str, &str); 2] = [
+pub(crate) fn other_profiler(trace: &Trace) -> Option<(&'static str, &'static str)> {
+    const OTHERS: [(&str, &str, &str); 3] = [
         (
             "/device:",
             "a trace viewer file of JAX or TensorFlow",
@@ -14,6 +14,11 @@ pub(super) fn other_profiler(trace: &Trace) -> Option<(&'static str, &'static st
             "Ascend Hardware",
             "a trace of Ascend NPUs",
             "none: only traces of CUDA, ROCm, XPU and MTIA are read",
+        ),
+        (
+            "CPU HIP API",
+            "a trace of rocprof",
+            "record with torch.profiler, which has ROCm's copies and kernels too",
         ),
     ];
     let names: Vec<&str> =

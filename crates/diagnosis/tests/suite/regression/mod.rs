@@ -6,6 +6,7 @@ mod claims;
 mod compared;
 mod copies;
 pub(crate) mod events;
+mod foreign;
 mod odd_traces;
 mod one_off;
 mod predictions;
