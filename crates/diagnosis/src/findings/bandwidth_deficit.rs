@@ -33,7 +33,7 @@ pub(super) static RULE: Rule = Rule {
         computed: "Evidence: H2D copies of 1 MiB or more, not from pageable memory, take over 10% longer at the link's rate \
                    than the kernels run, and are exposed for at least 10% of the time. Not reported if copies run \
                    faster than the stated link allows. Saving: bus time beyond the kernels' time, limited to exposed \
-                   time.",
+                   time. It is unknown where no step is found: the data may be copied only once.",
         fix: "Keep a share of the data on the GPU: 1 − C/B, with compute time C and bus time B per step. Or send fewer \
               bytes: use a smaller dtype, or a larger batch for the same weights.",
         code: &[],

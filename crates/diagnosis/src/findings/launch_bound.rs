@@ -33,7 +33,8 @@ pub(super) static RULE: Rule = Rule {
         computed: "Evidence: idle time with an empty queue is at least 10% of the time. Idle time that other findings explain \
                    does not count: before copies, and inside allocation calls. Kernels that load at first use, and \
                    a single long gap, count only toward the high end. Saving: by replaying the \
-                   trace with its launches as CUDA graphs; if that changes nothing, 30% to 100% of the idle time.",
+                   trace with its launches as CUDA graphs; without a replay, 30% to 100% of the idle time. It is unknown where a graph \
+                   cannot hold the launches: the host waits, copies or allocates between nearly all of them.",
         fix: "Launch fewer kernels: use `torch.compile(mode=\"reduce-overhead\")` or CUDA graphs, and larger batches (longer kernels per launch). If the \
               step has an optimizer, a fused one launches fewer kernels too.",
         code: &[CODE, TRAINING_CODE],
