@@ -142,6 +142,11 @@ impl HostTime {
         self.uses.iter().map(|(_, time)| time).sum()
     }
 
+    /// The part in this use.
+    pub fn of(&self, what: HostUse) -> Time {
+        self.uses.iter().filter(|(of, _)| *of == what).map(|(_, time)| time).sum()
+    }
+
     /// Changes the total; each use keeps its share. Time that was not known before is waiting.
     pub fn set_total(&mut self, total: Time) {
         let known = self.total();

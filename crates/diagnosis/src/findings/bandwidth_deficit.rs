@@ -68,15 +68,9 @@ impl<'f, 'a> Demand<'f, 'a> {
     }
 }
 
-/// Share of the step. A smaller gain is none.
-const NO_GAIN: f64 = 0.01;
-
 /// Whether the copies still share a stream with kernels or block the host, and the step is shorter without that.
 fn gains_from_prefetch(facts: &Facts<'_>) -> bool {
-    facts.replay().is_some_and(|replay| {
-        let ahead = replay.expect_ms(&[Prefetch(1).into()]);
-        ahead.is_some_and(|ms| ms < (1.0 - NO_GAIN) * replay.step_ms())
-    })
+    facts.replay().is_some_and(|replay| replay.gains(&[Prefetch(1).into()]))
 }
 
 fn check(facts: &Facts<'_>) -> Option<Draft> {

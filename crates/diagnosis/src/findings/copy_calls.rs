@@ -123,12 +123,11 @@ fn is_slow_for_its_size(copy: &Copy<'_>, link: &LinkFacts) -> bool {
 /// Host time to issue a copy: the call, and the short host work before it. A call that stages or waits is not all issuing.
 fn issuing(model: &Model, work: &Work) -> Option<Time> {
     let call = &model.calls[work.call?];
-    let before = call.since.uses.iter().filter(|(what, _)| *what == HostUse::Launching);
     let own = match call.action {
         HostAction::IssueBlocking(_) => call.cost.min(model.copy_call),
         _ => call.cost,
     };
-    Some(own + before.map(|(_, time)| time).sum::<Time>())
+    Some(own + call.since.of(HostUse::Launching))
 }
 
 /// Where the copy of an event is among copies in the order of their events.

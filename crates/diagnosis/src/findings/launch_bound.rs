@@ -85,18 +85,17 @@ fn between_launches_ms(facts: &Facts<'_>) -> f64 {
 /// Whether the replay finds launches that a graph can hold: without a sync, an H2D copy or an update on the CPU between them.
 fn can_be_captured(facts: &Facts<'_>) -> bool {
     let Some(replay) = facts.replay() else { return true };
-    let waits = facts.model().map_or(0, |model| model.calls.iter().filter(|call| call.blocks()).count());
-    let kernels =
-        facts.model().map_or(0, |model| model.work.iter().filter(|work| work.kind.is_kernel()).count());
-    replay
-        .expect_ms(&[CudaGraph.into()])
-        .is_some_and(|ms| FEWEST_IN_A_GRAPH * waits <= kernels || ms < (1.0 - NO_GAIN) * replay.step_ms())
+    let waits_often = facts.model().is_some_and(|model| {
+        let waits = model.calls.iter().filter(|call| call.blocks()).count();
+        let kernels = model.work.iter().filter(|work| work.kind.is_kernel()).count();
+        FEWEST_IN_A_GRAPH * waits > kernels
+    });
+    let graphs = [CudaGraph.into()];
+    if waits_often { replay.gains(&graphs) } else { replay.expect_ms(&graphs).is_some() }
 }
 
 /// Kernels between two waits: graphs of fewer may gain nothing.
 const FEWEST_IN_A_GRAPH: usize = 3;
-/// Share of the step. A smaller gain is none.
-const NO_GAIN: f64 = 0.01;
 
 /// Where something between the launches cannot be captured.
 const NOT_CAPTURED: &str = "The host waits, copies or allocates between these launches, so a CUDA graph cannot hold them. Allocate once, copy once, and \

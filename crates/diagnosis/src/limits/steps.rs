@@ -4,6 +4,7 @@ use super::Scope;
 use crate::analysis::facts::Facts;
 use crate::quantity::{milliseconds, plural};
 use crate::steps::window::StepsFound;
+use crate::verdict::capitalized;
 
 pub(super) fn none(scope: &Scope<'_>) -> Option<String> {
     scope.facts.window.steps.is_empty().then(|| match &scope.options.steps {
@@ -36,7 +37,7 @@ pub(crate) fn part_of_long_trace(facts: &Facts<'_>) -> Option<String> {
 }
 
 pub(super) fn start_up(scope: &Scope<'_>) -> Option<String> {
-    scope.start_up.map(|withheld| format!("{}.", sentence(&withheld.why)))
+    scope.start_up.map(|withheld| format!("{}.", capitalized(&withheld.why)))
 }
 
 pub(super) fn by_period(scope: &Scope<'_>) -> Option<String> {
@@ -92,12 +93,7 @@ pub(super) fn outliers(scope: &Scope<'_>) -> Option<String> {
 
 pub(super) fn long_step(scope: &Scope<'_>) -> Option<String> {
     let longest = scope.left_out.longest.as_ref()?;
-    Some(format!("{}. No figure includes it.", sentence(&longest.statement)))
-}
-
-/// With a capital letter at its start.
-fn sentence(text: &str) -> String {
-    text[..1].to_uppercase() + &text[1..]
+    Some(format!("{}. No figure includes it.", capitalized(&longest.statement)))
 }
 
 pub(super) fn warm_up(scope: &Scope<'_>) -> Option<String> {

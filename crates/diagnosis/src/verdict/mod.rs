@@ -154,14 +154,12 @@ impl Verdict {
     /// `because` is a sentence without its capital letter and its period.
     pub(crate) fn of(bound: Bound, share: f64, because: &str) -> Self {
         let statement = format!("{}: {because}.", bound.title());
-        let mut letters = because.chars();
-        let capital: String = letters.next().iter().flat_map(|first| first.to_uppercase()).collect();
         Self {
             bound,
             between: Vec::new(),
             share,
             statement,
-            because: format!("{capital}{}.", letters.as_str()),
+            because: format!("{}.", capitalized(because)),
             headroom: None,
             withheld: None,
         }
@@ -185,4 +183,10 @@ impl Verdict {
         };
         Self { withheld: Some(withheld.id), ..Self::of(Bound::Unknown, 0.0, &because) }
     }
+}
+
+/// With a capital letter at its start.
+pub(crate) fn capitalized(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
 }

@@ -106,6 +106,8 @@ const MORE_OF_THE_SAME: f64 = 0.5;
 /// Where the step is shorter than the replayed time by more than this share, the replay also covers what comes before the step: the
 /// allocations of a program whose only step is the time between its first and its last kernel. Changes do not shorten that.
 const BEFORE_THE_STEP: f64 = 0.2;
+/// Share of the step. A smaller gain is none.
+const NO_GAIN: f64 = 0.01;
 /// No range is narrower than this share of the prediction, on each side. Measured: of 260 predictions for recorded programs (the
 /// fifth to the tenth set of fixtures/frameworks), 231 are inside without it and 240 with it.
 const LEAST_RANGE: f64 = 0.09;
@@ -196,6 +198,11 @@ impl Replay {
     pub fn expect_ms(&self, changes: &[Change]) -> Option<f64> {
         let [expected, independent] = self.run_cases(changes, expected_cases(changes));
         expected.applied.then_some(0.5 * (expected.step_ms + independent.step_ms))
+    }
+
+    /// Whether these changes make the step shorter.
+    pub fn gains(&self, changes: &[Change]) -> bool {
+        self.expect_ms(changes).is_some_and(|ms| ms < (1.0 - NO_GAIN) * self.step_ms())
     }
 
     /// The predicted step time with these changes, applied in order.

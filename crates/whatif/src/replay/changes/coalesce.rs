@@ -40,9 +40,7 @@ impl Declared for Coalesce {
                 drop_copy(graph, id, own.get(id));
                 // Most of the host work that prepared the copy goes away too. Memory is still allocated.
                 if let Some(call) = graph.work[id].call.map(|call| &mut graph.calls[call]) {
-                    let is_allocation = |(what, _): &&(HostUse, Time)| *what == HostUse::Allocation;
-                    let stays: Time =
-                        call.since.uses.iter().filter(is_allocation).map(|(_, time)| time).sum();
+                    let stays = call.since.of(HostUse::Allocation);
                     let packing = (call.gap() - stays) as f64 * terms.assumed.packing;
                     call.set_gap(stays + packing as Time);
                 }

@@ -79,8 +79,7 @@ impl Declared for Optimizer {
 }
 
 fn optimizer_time(graph: &Model, call: CallId) -> Time {
-    let uses = graph.calls[call].since.uses.iter();
-    uses.filter(|(what, _)| *what == HostUse::Optimizer).map(|(_, time)| time).sum()
+    graph.calls[call].since.of(HostUse::Optimizer)
 }
 
 fn scale_optimizer(graph: &mut Model, call: CallId, kept: f64) {

@@ -155,10 +155,7 @@ fn follow_up(graph: &mut Model, staged: &[Option<Staged>], assumed: &Assumed) {
 
 /// The call before which the memory of a copy is freed: right after the copy, or, if a function kept it, at the end of the step.
 fn freed_before(calls: &[HostCall], later: &[CallId], bytes: u64) -> CallId {
-    let python = |call: CallId| -> Time {
-        let uses = calls[call].since.uses.iter().filter(|(what, _)| *what == HostUse::Python);
-        uses.map(|(_, time)| time).sum()
-    };
+    let python = |call: CallId| calls[call].since.of(HostUse::Python);
     let end = later.iter().copied().find(|call| calls[*call].action == HostAction::EndStep);
     end.filter(|end| bytes >= ALWAYS_FRESH && python(*end) > python(later[0])).unwrap_or(later[0])
 }
