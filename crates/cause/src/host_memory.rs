@@ -9,6 +9,8 @@ use std::collections::BTreeMap;
 use busbound_trace::{Bytes, Direction, Event, EventId, EventKind, LinkTraffic, NameId, Place, Trace};
 
 use crate::Time;
+use crate::matrix::is_matrix_kernel;
+use crate::rereads::Once;
 use crate::thresholds::{
     COPY_PACKET, FIT_EXPLAINED, FIT_PLAUSIBLE, FIT_WORTH_ADDING, FIT_WRONG, KERNEL_PACKET, LEAST_CARRIED,
     LEAST_KERNEL_TIME, LEAST_TRAFFIC, LEAST_UNEXPLAINED, LINK_BOUND, LONGEST_READING, NEEDED, OTHER_KERNEL,
@@ -35,6 +37,8 @@ pub struct HostMemoryKernel {
     pub direction: Direction,
     /// Bytes that each launch moves, without the heads of packets.
     pub bytes: Bytes,
+    /// What a copy would move instead.
+    pub once: Once,
     pub launches: usize,
     pub total: Time,
     /// Whether it waits for the link: it moves host memory about as fast as the link can.
@@ -48,6 +52,8 @@ pub struct HostMemoryKernel {
 pub struct HostBytes {
     pub direction: Direction,
     pub bytes: u64,
+    /// What a copy would move instead.
+    pub once: Once,
     /// Whether it waits for the link.
     pub is_link_bound: bool,
 }
@@ -78,7 +84,7 @@ impl HostMemory {
         let shared = &trace.origin().shared_gpus;
         for device in devices.into_iter().filter(|device| !shared.contains(device)) {
             let work = DeviceWork::of(trace, device);
-            found.attribute(&work, trace.link_traffic());
+            found.attribute(&work, trace);
         }
         found
     }
@@ -86,15 +92,16 @@ impl HostMemory {
     /// What a kernel moves.
     pub(crate) fn bytes(&self, event: EventId) -> Option<HostBytes> {
         let kernel = &self.kernels[*self.launches.get(&event)?];
-        let HostMemoryKernel { direction, bytes, is_link_bound, .. } = *kernel;
-        Some(HostBytes { direction, bytes: bytes.get(), is_link_bound })
+        let HostMemoryKernel { direction, bytes, once, is_link_bound, .. } = *kernel;
+        Some(HostBytes { direction, bytes: bytes.get(), once, is_link_bound })
     }
 
-    fn attribute(&mut self, work: &DeviceWork, readings: &[LinkTraffic]) {
-        let windows_of = |direction| windows(readings, work, direction);
+    fn attribute(&mut self, work: &DeviceWork, trace: &Trace) {
+        let windows_of = |direction| windows(trace.link_traffic(), work, direction);
         let to_device = windows_of(Direction::HostToDevice);
         let fit = Fit::of(work, &to_device, |window| window.counted - COPY_PACKET * window.h2d);
         self.add(work, &to_device, &fit, Direction::HostToDevice);
+        self.count_once(trace);
         // What is read is requested in the other direction.
         let requested = |window: &Window| {
             let kernels = window.launches.iter().map(|(group, launches)| launches * fit.bytes_of(*group));
@@ -103,6 +110,16 @@ impl HostMemory {
         let to_host = windows_of(Direction::DeviceToHost);
         let unexplained = |window: &Window| window.counted - COPY_PACKET * window.d2h - requested(window);
         self.add(work, &to_host, &Fit::of(work, &to_host, unexplained), Direction::DeviceToHost);
+    }
+
+    /// Matrix products may read the same data several times.
+    fn count_once(&mut self, trace: &Trace) {
+        let sizes = trace.origin().pinned_sizes.as_ref();
+        for kernel in
+            self.kernels.iter_mut().filter(|kernel| is_matrix_kernel(trace.names().get(kernel.name)))
+        {
+            kernel.once = Once::of(kernel.bytes.get(), sizes);
+        }
     }
 
     /// Adds the kernels of one direction.
@@ -123,11 +140,13 @@ impl HostMemory {
             let of = &work.groups[group];
             let rate = bytes * of.events.len() as f64 / of.total as f64;
             self.launches.extend(of.events.iter().map(|event| (*event, self.kernels.len())));
+            let bytes = (bytes / KERNEL_PACKET) as u64;
             self.kernels.push(HostMemoryKernel {
                 device: work.device,
                 name: of.name,
                 direction,
-                bytes: Bytes::new((bytes / KERNEL_PACKET) as u64),
+                bytes: Bytes::new(bytes),
+                once: Once::all(bytes),
                 launches: of.events.len(),
                 total: of.total,
                 is_link_bound: rate >= LINK_BOUND * work.fastest,

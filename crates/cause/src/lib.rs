@@ -17,11 +17,13 @@ pub mod host;
 mod host_memory;
 pub mod idle;
 mod issued;
+mod matrix;
 mod model;
 pub mod parallel;
 pub mod path;
 mod races;
 mod records;
+mod rereads;
 mod running;
 mod search;
 mod sharing;
@@ -35,14 +37,16 @@ pub use collective::{CollectiveNames, CollectiveOp};
 pub use few::Few;
 pub use graph::{
     Activity, Awaited, CallAction, CallId, CallNode, Confidence, Graph, HostAction, HostTime, NodeId, Rule,
-    StepMarks, Stream, Thread, Wait, WorkId, WorkKind, WorkNode, is_matrix_kernel, waited_for_thread,
+    StepMarks, Stream, Thread, Wait, WorkId, WorkKind, WorkNode, waited_for_thread,
 };
 pub use graph_launches::{GraphLaunches, launches_graph};
 pub use host::{Host, HostUse, Origin, OriginNames, ThreadTimes, UsedTime};
 pub use host_memory::{CountedTraffic, HostBytes, HostMemory, HostMemoryKernel};
+pub use matrix::is_matrix_kernel;
 pub use model::{EdgeCounts, FreshPages, HostCall, JoinedRank, Model, RecordingCost, TraceRange, Work};
 pub use races::{Race, Side, races};
 pub use records::{ClockFault, Counted, Records};
+pub use rereads::Once;
 pub use sharing::Sharing;
 pub use simulate::{Prepared, Simulated, simulate};
 

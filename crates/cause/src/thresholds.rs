@@ -169,6 +169,16 @@ pub const COPY_PACKET: f64 = 1.078;
 /// elementwise kernels, 1.19 for matrix products and for writes (docs/results/zero_copy.md).
 pub const KERNEL_PACKET: f64 = 1.17;
 
+/// An allocation that differs by less than this from what a kernel reads may be what it reads: what launches read is known within 3%
+/// (docs/results/zero_copy.md). Chosen.
+pub const AS_LARGE: f64 = 0.06;
+
+/// Rows of tiles of one matrix product: 8,192 tokens in tiles of 128. Chosen.
+pub const MOST_REREADS: f64 = 64.0;
+
+/// Allocations that could be what a kernel reads are considered if there is this share of the memory of the likeliest ones. Chosen.
+pub const WORTH_CONSIDERING: f64 = 0.1;
+
 /// Requests that the other direction carries for each counted byte that is read. Measured: 0.085 for copies, 0.14–0.17 for
 /// kernels.
 pub const REQUESTS: f64 = 0.17;

@@ -53,6 +53,7 @@ pub use model::memory::{MemoryOwner, MemorySample};
 pub use model::names::{NameId, Names};
 pub use model::numa::{HostNode, Numa};
 pub use model::origin::{Distributed, Gpu, Origin, ProfilerFlags, RecordedLink};
+pub use model::os_call::OsCall;
 pub use model::size::Bytes;
 pub use model::stats::{ImportStats, Loss, LossKind, LostRows, Repair};
 pub use model::sync::{SyncKind, Synchronization};

@@ -208,6 +208,11 @@ pub const CPU_NODES: &[u8] = b"numa nodes of cpus";
 pub const NODE_OF_GPU: &[u8] = b"numa node of gpu ";
 /// The key of the fact that says why the nodes of host memory are unknown.
 pub const NODES_REFUSED: &[u8] = b"numa nodes of memory refused";
+/// The key of a fact about pinned or managed memory begins with this; the size of allocations in bytes follows. How many there were: the
+/// last one counts.
+pub const PINNED: &[u8] = b"pinned ";
+/// The key of the fact that says that there may have been other allocations.
+pub const PINNED_INCOMPLETE: &[u8] = b"pinned memory not seen";
 /// Instead of a node: pages of the same buffer are on different nodes.
 pub const SEVERAL_NODES: u32 = u32::MAX;
 

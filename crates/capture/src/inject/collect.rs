@@ -11,8 +11,8 @@ use super::definitions::{Definitions, Described};
 use super::layout::{Activity, Raw};
 use super::library::text_at;
 use super::nvml::{Counter, Gpu, Nvml};
-use super::{environment, files, numa, placement, triggers, waits};
-use crate::format::{ChunkWriter, NODE_OF_GPU, NODES_REFUSED, Record, SHARED_GPU};
+use super::{environment, files, numa, pinned, placement, triggers, waits};
+use crate::format::{ChunkWriter, NODE_OF_GPU, NODES_REFUSED, PINNED, PINNED_INCOMPLETE, Record, SHARED_GPU};
 
 const MARKER_INSTANT: u32 = 1;
 const MARKER_START: u32 = 2;
@@ -48,6 +48,8 @@ pub(super) struct Collector {
     wanted_calls: HashMap<(bool, u32), bool>,
     /// Whether it is written that the kernel does not say where memory is.
     has_refusal: bool,
+    /// Whether sizes of pinned memory are written that are all there are.
+    has_pinned: bool,
 }
 
 impl Collector {
@@ -79,6 +81,7 @@ impl Collector {
             unfinished: Vec::new(),
             wanted_calls: HashMap::new(),
             has_refusal: false,
+            has_pinned: false,
         }
     }
 
@@ -110,11 +113,25 @@ impl Collector {
         for record in waits::take() {
             self.chunk.add(&record);
         }
+        self.pinned();
         if !self.has_refusal
             && let Some(why) = placement::refusal()
         {
             self.has_refusal = true;
             self.definitions.fact(NODES_REFUSED, why.as_bytes());
+        }
+    }
+
+    /// Sizes of pinned memory, once if they were not all seen.
+    fn pinned(&mut self) {
+        for (size, count) in pinned::news() {
+            let key = [PINNED, size.to_string().as_bytes()].concat();
+            self.definitions.fact(&key, count.to_string().as_bytes());
+            self.has_pinned = true;
+        }
+        if self.has_pinned && !pinned::is_complete() {
+            self.has_pinned = false;
+            self.definitions.fact(PINNED_INCOMPLETE, b"yes");
         }
     }
 

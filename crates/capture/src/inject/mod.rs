@@ -18,6 +18,7 @@ mod library;
 mod numa;
 mod nvml;
 mod output;
+mod pinned;
 mod placement;
 mod ring;
 mod sampler;

@@ -14,6 +14,7 @@ use std::sync::{Mutex, OnceLock};
 use super::accesses::{self, AccessCall, StreamCall};
 use super::cupti::Cupti;
 use super::numa;
+use super::pinned::{self, PinCall};
 use super::placement;
 use crate::format::{Record, UNKNOWN_STREAM};
 
@@ -50,6 +51,7 @@ enum Asked {
     EventRecord(bool),
     Access(AccessCall),
     Stream(StreamCall),
+    Pin(PinCall),
     /// Makes the stream in this argument wait for something else than an event.
     OtherWait(usize, bool),
 }
@@ -71,7 +73,8 @@ fn asked(name: &str) -> Option<Asked> {
         "WaitExternalSemaphoresAsync" => Asked::OtherWait(3, is_per_thread),
         _ => {
             let access = AccessCall::named(stem, of_runtime.is_some(), is_per_thread).map(Asked::Access);
-            access.or_else(|| StreamCall::named(stem, of_runtime.is_some()).map(Asked::Stream))?
+            let stream = || StreamCall::named(stem, of_runtime.is_some()).map(Asked::Stream);
+            access.or_else(stream).or_else(|| PinCall::named(stem).map(Asked::Pin))?
         }
     })
 }
@@ -124,6 +127,7 @@ pub(super) fn calls(cupti: &Cupti) -> impl Iterator<Item = (u32, u32)> + use<> {
 pub(super) fn end(cupti: &Cupti) {
     cupti.end(calls(cupti));
     accesses::forget_streams();
+    pinned::forget();
 }
 
 /// The records since the last call of this function.
@@ -193,6 +197,12 @@ fn see(call: (u32, u32), about: &About) {
             }
             return;
         }
+        Asked::Pin(call) => {
+            if succeeded(about) {
+                call.note(argument);
+            }
+            return;
+        }
         Asked::Wait(wait, is_per_thread) => {
             let end = calls.cupti.now();
             let (stream, event) = match wait {
@@ -259,6 +269,7 @@ mod tests {
         assert_eq!(asked("cudaStreamCreateWithPriority_v5050"), Some(Asked::Stream(create)));
         assert_eq!(asked("cuStreamWaitValue32_v2_ptsz"), Some(Asked::OtherWait(0, true)));
         assert_eq!(asked("cudaLaunchHostFunc_v10000"), Some(Asked::OtherWait(0, false)));
+        assert_eq!(asked("cuMemAllocHost_v2"), Some(Asked::Pin(PinCall)));
         assert_eq!(asked("cudaMemcpy2DAsync_v3020"), None);
         assert_eq!(asked("cudaGraphAddEventRecordNode_v11010"), None);
         assert_eq!(asked("cudaEventRecordx"), None);

@@ -18,7 +18,7 @@ use super::sampler::Sampler;
 use super::settings::{Settings, When};
 use super::timer::Timer;
 use super::triggers::Triggers;
-use super::{IS_SUBSCRIBED, QUEUED, driver, say, signals, waits};
+use super::{IS_SUBSCRIBED, QUEUED, driver, pinned, say, signals, waits};
 use crate::format::{ChunkWriter, Record};
 
 /// Whether CUPTI has delivered its last buffers.
@@ -128,6 +128,9 @@ impl Writer {
             }
             When::Standby => {}
             When::Cycle { every, .. } => self.start_at = Some(next_window(every)),
+        }
+        if self.is_recording {
+            pinned::begin();
         }
         if let Some(directory) = &self.settings.control {
             match Control::listen(directory) {

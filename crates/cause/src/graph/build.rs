@@ -17,6 +17,7 @@ use crate::Time;
 use crate::few::Few;
 use crate::host::{Host, HostUse};
 use crate::host_memory::HostMemory;
+use crate::matrix::is_matrix_kernel;
 use crate::search::first_after_near;
 
 /// A call, and work that it issued.
@@ -287,26 +288,4 @@ impl HostTime {
             _ => {}
         }
     }
-}
-
-/// Substrings of the names of kernels that keep tensor cores busy.
-const MATRIX: [&str; 12] = [
-    "gemm",
-    "nvjet",
-    "cutlass",
-    "xmma",
-    "wgmma",
-    "conv",
-    "flash",
-    "attention",
-    "fmha",
-    "mma",
-    "_sm80_",
-    "sm90_",
-];
-
-/// Whether a kernel does matrix work, by its name.
-pub fn is_matrix_kernel(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    MATRIX.iter().any(|part| name.contains(part))
 }

@@ -25,7 +25,6 @@ use crate::few::Few;
 use crate::host::{Host, HostUse};
 use crate::host_memory::{HostBytes, HostMemory};
 
-pub use build::is_matrix_kernel;
 pub use rule::{Confidence, Rule};
 pub use thread_waits::waited_for_thread;
 pub use waits::Wait;

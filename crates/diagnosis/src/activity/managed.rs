@@ -71,9 +71,7 @@ impl<'a> Managed<'a> {
                 faults.times.entry(copy.device).or_default().push(copy.interval());
             }
         }
-        let wait = |(device, times): (i32, Vec<Interval>)| {
-            wait(trace, timelines, device, &IntervalSet::from_unsorted(times))
-        };
+        let wait = |(device, times): (i32, Vec<Interval>)| wait(trace, timelines, device, &served(times));
         let most = faults.places.into_iter().max_by_key(|(_, count)| *count).map(|(name, _)| name);
         Self {
             waits: faults.times.into_iter().filter_map(wait).collect(),
@@ -105,6 +103,19 @@ impl<'a> Managed<'a> {
     pub(crate) fn waiting_ms(&self) -> f64 {
         self.waits.iter().map(|wait| wait.times.length()).sum::<Nanos>().as_millis()
     }
+}
+
+/// Between two migrations that are closer, the driver serves the next fault: the kernel still waits. Of a public trace, whose kernel takes
+/// 0.6 ms with prefetched pages and 109 ms without: 93 ms are migrations and such times.
+const SERVING: Nanos = Nanos::new(300_000);
+
+/// The times in which faults are served, with the time between one and the next.
+fn served(times: Vec<Interval>) -> IntervalSet {
+    let longer = |time: Interval| Interval::new(time.start, time.end + SERVING);
+    let joined = IntervalSet::from_unsorted(times.into_iter().map(longer));
+    IntervalSet::from_unsorted(
+        joined.iter().map(|time| Interval::new(time.start, time.end + (Nanos::ZERO - SERVING))),
+    )
 }
 
 /// Page faults as recorded.

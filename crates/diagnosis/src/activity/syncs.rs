@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use busbound_trace::{Event, Interval, Nanos, Place, Timestamp, Trace};
+use busbound_trace::{
+    Direction, Event, EventKind, Interval, MemoryKind, Nanos, Place, Timestamp, Trace, TrackId,
+};
 use serde::Serialize;
 
 use crate::activity::gaps::{CallTimes, call_times};
@@ -18,14 +20,17 @@ pub enum SyncReason {
     BlockingCopy,
     /// A value was read back: `.item()`, a comparison, printing.
     ValueRead,
+    /// A copy of a few bytes from pageable memory waits for everything before it.
+    SmallUpload,
     /// The program asked for it.
     Explicit,
 }
 
 impl SyncReason {
-    /// By the innermost operator around the call.
-    fn of(operator: Option<&str>) -> Self {
+    /// By the innermost operator around the call, and whether it waits behind a small copy.
+    fn of(operator: Option<&str>, follows_small_upload: bool) -> Self {
         match operator {
+            Some("aten::copy_" | "aten::to" | "aten::_to_copy") if follows_small_upload => Self::SmallUpload,
             Some("aten::copy_" | "aten::to" | "aten::_to_copy") => Self::BlockingCopy,
             Some("aten::item" | "aten::_local_scalar_dense" | "aten::is_nonzero" | "aten::nonzero") => {
                 Self::ValueRead
@@ -95,12 +100,14 @@ pub(crate) fn syncs(host: &Host<'_>, step_starts: &[Timestamp]) -> Syncs {
     for (i, (call, _)) in calls.iter().enumerate() {
         last_of_step.insert(step_of(call.start()), i);
     }
+    let small = SmallUploads::of(host);
     let mut totals: BTreeMap<SyncReason, Sum> = BTreeMap::new();
     let mut device_wide = Vec::new();
     let mut avoidable = Vec::new();
     for (i, (call, interval)) in calls.iter().enumerate() {
         let place = host.place_of(call);
-        let reason = SyncReason::of(place.operator.map(|operator| trace.names().get(operator)));
+        let operator = place.operator.map(|operator| trace.names().get(operator));
+        let reason = SyncReason::of(operator, small.are_before(call));
         if call.name().contains("DeviceSynchronize") || call.name().contains("CtxSynchronize") {
             device_wide.push(*interval);
         }
@@ -112,6 +119,48 @@ pub(crate) fn syncs(host: &Host<'_>, step_starts: &[Timestamp]) -> Syncs {
     }
     let totals = totals.into_iter().map(|(reason, sum)| sum.finish(reason, trace)).collect();
     Syncs { totals, device_wide, avoidable_times: call_times(avoidable) }
+}
+
+/// Copies of at most this many bytes carry values, not data.
+const SMALL: u64 = 4096;
+/// A wait that is this many times longer than the copy before it waits for other work, if it is longer than a wait for the copy alone takes with
+/// all that is around it.
+const MUCH_LONGER: i64 = 10;
+const LONG: Nanos = Nanos::new(100_000);
+/// Between the call of a copy and the wait for it.
+const AT_ONCE: Nanos = Nanos::new(50_000);
+
+/// Copies of few bytes from pageable memory: by thread, the end of their calls and how long they take.
+struct SmallUploads(BTreeMap<TrackId, Vec<(Timestamp, Nanos)>>);
+
+impl SmallUploads {
+    fn of(host: &Host<'_>) -> Self {
+        let mut all: BTreeMap<TrackId, Vec<(Timestamp, Nanos)>> = BTreeMap::new();
+        for copy in host.trace().events().filter(|event| event.kind() == EventKind::Copy) {
+            let Some(transfer) = copy.transfer() else { continue };
+            let is_upload =
+                transfer.direction == Direction::HostToDevice && transfer.src == MemoryKind::Pageable;
+            if is_upload
+                && transfer.bytes.is_some_and(|bytes| bytes.get() <= SMALL)
+                && let Some(call) = host.call_behind(&copy)
+            {
+                all.entry(call.track_id()).or_default().push((call.end(), copy.duration()));
+            }
+        }
+        all.values_mut().for_each(|calls| calls.sort_unstable());
+        Self(all)
+    }
+
+    /// Whether this wait follows the call of one at once, and waits for other work.
+    fn are_before(&self, wait: &Event<'_>) -> bool {
+        let calls = self.0.get(&wait.track_id()).map_or(&[][..], Vec::as_slice);
+        let last = calls.partition_point(|call| call.0 <= wait.start()).checked_sub(1);
+        last.is_some_and(|last| {
+            let (end, copy) = calls[last];
+            let is_other = wait.duration() > LONG && wait.duration().get() > MUCH_LONGER * copy.get();
+            wait.start() - end <= AT_ONCE && is_other
+        })
+    }
 }
 
 /// Totals of the synchronizations with one reason.

@@ -43,6 +43,7 @@ use crate::findings::{self, Finding, Prize, Severity};
 use crate::limits::{self, Limitation};
 use crate::misfits::{Misfit, misfits};
 use crate::options::Options;
+use crate::saving::Saving;
 use crate::steps::basis::Basis;
 use crate::steps::steady::{LeftOut, steady};
 use crate::steps::window::{OutlierStep, StepTimes};
@@ -350,7 +351,7 @@ fn judge<T: Send>(
         || (others(), verdict(), bounds()),
         || if has_gpu { findings::findings(facts, asked.as_ref()) } else { Vec::new() },
     );
-    if verdict.bound != Bound::Compute {
+    if verdict.bound != Bound::Compute && !verdict.between.contains(&Bound::Compute) {
         findings.retain(|finding| !finding.id.is_about_kernels());
     }
     findings::explaining_first(&mut findings, verdict.bound.resources(), facts.own_step_ms());
@@ -364,6 +365,11 @@ fn judge<T: Send>(
         for finding in findings.iter_mut().filter(|finding| !finding.id.is_about_correctness()) {
             finding.severity = Severity::Low;
             finding.saves_ms_per_step.low = 0.0;
+            // What-ifs predict nothing for the start of a program.
+            if start_up.is_some() && finding.saves_ms_per_step.high > 0.0 {
+                (finding.saves_ms_per_step, finding.saving_known) = (Saving::NONE, false);
+                finding.predicted = None;
+            }
         }
     }
     // Promise nothing for a run with much missing, or whose time nobody can explain.

@@ -30,7 +30,7 @@ pub(super) static RULE: Rule = Rule {
                   transfers. The program does not issue migrations itself, so the findings about copies exclude them, and \
                   `whatif` does not change them.",
         computed: "Evidence: kernels run during GPU page faults for at least 2% of the time. If faults were not recorded \
-                   (`--cuda-um-gpu-page-faults=true`), on-demand migrations count instead. A trace does not show how long \
+                   (`--cuda-um-gpu-page-faults=true`), on-demand migrations count instead, with the time between two that are less than 300 µs apart, in which the driver serves the next fault. A trace does not show how long \
                    a kernel is stalled. Saving: at most all of that time. The low end is the extra time of these kernels \
                    compared with the same kernels without faults in the same run, minus the time to prefetch the bytes; \
                    zero if no such kernel ran.",

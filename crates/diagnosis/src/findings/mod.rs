@@ -138,7 +138,7 @@ impl FindingId {
             && relieves.iter().all(|resource| matches!(resource, Host | Input | Launch | Sync))
     }
 
-    /// Whether it is about the kernels themselves: these matter only where compute bounds the run.
+    /// Whether it is about the kernels themselves: these matter only where compute bounds the run, alone or with something else.
     pub(crate) fn is_about_kernels(self) -> bool {
         matches!(self, Self::Fp32Matmul | Self::UnfusedAttention)
     }

@@ -34,7 +34,7 @@ pub(super) static RULE: Rule = Rule {
                   12 to 15, pinned memory the link's rate. `.cpu()`, `.to(\"cpu\")` and `save_on_cpu` allocate a new tensor \
                   for each copy.",
         computed: "Evidence: D2H copies of 1 MiB or more to pageable memory run below 4 GB/s, from their start until their call returns, and move at least half of the bytes of \
-                   such copies, and the GPU waits for them at least 3% of the time. Or: H2D copies of 1 MiB or more from pageable memory follow a CPU operator that allocates \
+                   such copies, and the GPU waits for them at least 3% of the time. In programs other than PyTorch, not if as much was copied up before: results may go to where the input was. Or: H2D copies of 1 MiB or more from pageable memory follow a CPU operator that allocates \
                    its output, and after each copy the host spends 200 µs or more on something that is not recorded \
                    (freeing it), and the GPU waits for that at least 3% of the time. Saving: the trace replayed with `pin`. If \
                    that is not possible, a bound: exposed copy time and idle time inside the calls, beyond the pinned rate; or the idle \
@@ -73,7 +73,7 @@ fn to_fresh_memory(facts: &Facts<'_>) -> Option<Draft> {
     copies
         .retain(|copy| copy.bytes().is_some_and(|bytes| (bytes as f64) < FRESH_GBPS * nanos_with_host(copy)));
     let moved = bytes_moved(&copies, Direction::DeviceToHost);
-    if copies.is_empty() || moved < all.div_ceil(2) {
+    if copies.is_empty() || moved < all.div_ceil(2) || may_be_where_it_came_from(facts, &copies) {
         return None;
     }
     let (steps, unit) = (facts.steps(), facts.unit());
@@ -87,11 +87,12 @@ fn to_fresh_memory(facts: &Facts<'_>) -> Option<Draft> {
     let gbps = moved as f64 / copies.iter().map(|copy| nanos_with_host(copy)).sum::<f64>();
     let high = facts.breakdown.averaged(beyond)?;
     let new = if unit == Unit::Trace { "new".to_owned() } else { format!("new in each {unit}") };
+    let probably = if Program::of(facts) == Program::Cuda { "probably " } else { "" };
     Some(Draft {
         title: None,
         saves: Saving { low: 0.5 * high, high },
         seen: format!(
-            "{} of {} per {unit} to pageable memory at {gbps:.1} GB/s, including the host's part of the copy. Reused pageable memory is faster: this memory is {new}, and every page is mapped at its first use.",
+            "{} of {} per {unit} to pageable memory at {gbps:.1} GB/s, including the host's part of the copy. Reused pageable memory is faster: this memory is {probably}{new}, and every page is mapped at its first use.",
             plural((copies.len() as f64 / steps).round().max(1.0) as u64, "copy", "copies"),
             bytes(moved / copies.len() as u64),
         ),
@@ -110,6 +111,17 @@ fn to_fresh_memory(facts: &Facts<'_>) -> Option<Draft> {
         },
         at: times_of(&copies),
     })
+}
+
+/// A program that is not PyTorch may copy results to where their input was, which the host has written: then it is not new.
+fn may_be_where_it_came_from(facts: &Facts<'_>, copies: &[&Copy<'_>]) -> bool {
+    let uploads: Vec<&Copy<'_>> = pageable(facts, Direction::HostToDevice).collect();
+    let came_up = |copy: &&Copy<'_>| {
+        let is_same =
+            |upload: &&&Copy<'_>| upload.bytes() == copy.bytes() && upload.event.end() <= copy.event.start();
+        uploads.iter().any(|upload| is_same(&upload))
+    };
+    Program::of(facts) == Program::Cuda && copies.iter().all(came_up)
 }
 
 /// From the start of a copy until the host has all of it: bytes that have crossed the bus still have to reach their pages.

@@ -9,7 +9,7 @@ use super::common::host_idle::HostIdle;
 use super::common::{Candidate, Document, Draft, Effort, Fix, Rule};
 use crate::activity::collectives::ON_HOST;
 use crate::analysis::facts::Facts;
-use crate::analysis::host_work::NOT_RECORDED;
+use crate::analysis::host_work::{NOT_RECORDED, waits_for};
 use crate::findings::{FindingId, Program};
 use crate::quantity::{milliseconds, plural};
 use crate::saving::Saving;
@@ -67,10 +67,18 @@ fn collects_garbage(name: &str) -> bool {
 }
 
 /// How to find out what runs, and what to do then.
-fn see_what_runs(program: Program, often: &str) -> Fix {
+fn see_what_runs(facts: &Facts<'_>, often: &str) -> Fix {
+    let program = Program::of(facts);
+    let has = |what: &str| facts.trace.origin().settings.get(what) == Some(&true);
     let record = match program {
         Program::PyTorch => "Record with with_stack=True (torch.profiler) or add NVTX ranges",
         Program::Xla => "Add jax.profiler.TraceAnnotation ranges",
+        Program::Cuda if has("cpu_samples") => {
+            "Look at these times in Nsight Systems, which has CPU samples of them,"
+        }
+        Program::Cuda if has("os_runtime") => {
+            "The threads wait in no system call. Record with nsys profile --trace=cuda,nvtx,osrt --sample=process-tree, or add NVTX ranges,"
+        }
         Program::Cuda => {
             "Record with nsys profile --trace=cuda,nvtx,osrt --sample=process-tree, or add NVTX ranges,"
         }
@@ -96,7 +104,9 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
     let recurs = facts.unit() != Unit::Trace;
     // Nsight records no Python and often no system calls: the host may sleep, or wait for a frame or a file.
     let is_work = program != Program::Cuda || idle.operators.first().is_some_and(|name| name != NOT_RECORDED);
-    let is_known = recurs && is_work;
+    let waits = idle.operators.first().and_then(|name| waits_for(name));
+    // How long it waits is not up to the program alone.
+    let is_known = recurs && is_work && waits.is_none();
     let often = if recurs { ", or do it every N steps" } else { "" };
     let fix = match (garbage, has_frames) {
         _ if in_collective => Fix::new(
@@ -108,13 +118,15 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
         )
         .doing("collecting garbage between epochs")
         .code(CODE_GC),
+        _ if waits.is_some() => Fix::new("Let another thread wait for it, or wait before the loop."),
         (false, true) => Fix::new(format!("Move this work to another thread or process{often}.")),
-        (false, false) => see_what_runs(program, often),
+        (false, false) => see_what_runs(facts, often),
     };
     Some(Draft {
         title: match (in_collective, garbage) {
             (true, _) => Some("Waiting for other ranks in collectives on the CPU".to_owned()),
             (false, true) => Some("Waiting for garbage collection".to_owned()),
+            _ if waits.is_some() => Some("The host waits outside of CUDA".to_owned()),
             (false, false) => {
                 (program == Program::Cuda).then(|| "Waiting for code that is not recorded".to_owned())
             }
@@ -123,7 +135,10 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
             "The GPU is idle while the host {}: {}, in {}, the longest {}.",
             match in_collective {
                 true => "waits for other ranks, or sends and adds up data on the CPU".to_owned(),
-                false => format!("runs {}", program.not_recorded()),
+                false => match waits {
+                    Some(wait) => format!("waits for {wait}"),
+                    None => format!("runs {}", program.not_recorded()),
+                },
             },
             idle.describe(facts),
             plural(idle.at.len() as u64, "stretch", "stretches"),

@@ -34,7 +34,8 @@ pub(super) static RULE: Rule = Rule {
               weights of a PyTorch model, `busbound.offload(model, gpu_memory=…)` does this. In vLLM, use the offloading backend \
               that prefetches instead of UVA.",
         code: &[PREFETCH_CODE, OFFLOAD_CODE],
-        assumes: "The kernel reads each byte once, and packets carry 128 bytes (counted bytes are divided by 1.17).",
+        assumes: "Kernels read each byte once, except matrix products where the sizes of pinned allocations show that they read their \
+                  weights once per row of tiles, and packets carry 128 bytes (counted bytes are divided by 1.17).",
     },
 };
 
@@ -66,12 +67,13 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
     } else {
         " Other kernels that ran at the same times explain the traffic as well."
     };
+    let again = again(largest);
     let title =
         (largest.direction == Direction::DeviceToHost).then(|| "Kernels write host memory".to_owned());
     Some(Draft {
         title,
         seen: format!(
-            "{} of kernel time per {unit} waits for the link: kernels {} host memory at {gbps:.0} GB/s, mostly {}, {} per launch.{certainty}",
+            "{} of kernel time per {unit} waits for the link: kernels {} host memory at {gbps:.0} GB/s, mostly {}, {} per launch.{again}{certainty}",
             milliseconds(waiting / steps),
             doing(largest.direction),
             short(name),
@@ -82,6 +84,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
             "direction": doing(largest.direction),
             "waiting_ms_per_step": waiting / steps,
             "bytes_per_launch": largest.bytes.get(),
+            "different_bytes_per_launch": largest.once.likely,
             "gbps": gbps,
             "share_of_counted_bytes": moved / counted.max(1.0),
             "share_explained": explained,
@@ -94,6 +97,15 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
         .code(PREFETCH_CODE),
         at: intervals(facts),
     })
+}
+
+/// That it reads the same data several times, which a copy moves once.
+fn again(kernel: &HostMemoryKernel) -> String {
+    let times = kernel.bytes.get() as f64 / kernel.once.likely.max(1) as f64;
+    if times < 1.5 {
+        return String::new();
+    }
+    format!(" It reads {} about {times:.0} times; a copy moves them once.", bytes(kernel.once.likely))
 }
 
 /// The name of a kernel without its template arguments.

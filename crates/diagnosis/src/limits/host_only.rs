@@ -3,7 +3,7 @@
 use super::Scope;
 use crate::analysis::cpu_copies::CpuCopyClass;
 use crate::answers::survey::other_profiler::other_profiler;
-use crate::quantity::plural;
+use crate::quantity::{plural, printable};
 
 /// Whether only host events were recorded. If GPU events were lost, another limitation says so instead.
 fn is_host_only(scope: &Scope<'_>) -> bool {
@@ -15,6 +15,9 @@ pub(super) fn no_gpu(scope: &Scope<'_>) -> Option<String> {
     is_host_only(scope).then(|| {
         if let Some((what, remedy)) = other_profiler(scope.facts.trace) {
             return format!("Its GPU activity cannot be read: the file is {what}. What to do: {remedy}.");
+        }
+        if let Some(why) = scope.facts.trace.origin().why_no_gpu() {
+            return format!("The profiler could not record the GPU. It says: \"{}\"", printable(why));
         }
         format!(
             "Without GPU events, the direction of copies, device time, overlap and idle time are unknown. Record with \

@@ -51,6 +51,7 @@ limitations! {
     Steps = "steps": "No steps are marked. Figures are for the whole trace, unless an iteration is detected in the launches.",
     Sampled = "sampled": "The trace is long and has no steps. The verdict and the predictions are computed from the part that is most like the whole.",
     StepsByPeriod = "steps_by_period": "No steps are marked. Figures are per iteration (detected in the launches). A step of the program may contain several iterations.",
+    Coverage = "coverage": "Detected iterations cover only a part of the time in which the GPU had work. What is before and after them is in no figure.",
     EarlyWork = "early_work": "Work was already queued when the first step started. It counts too.",
     LongStepLeftOut = "long_step_left_out": "A single step took a fifth of the time or more, many times as long as the others. No figure includes it.",
     OutliersLeftOut = "outliers_left_out": "Outlier steps (clearly longer than the others) are excluded from the figures.",

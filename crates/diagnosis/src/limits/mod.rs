@@ -61,6 +61,7 @@ const OF_RUN: &[(LimitationId, Check)] = &[
     (LimitationId::Sampled, One(steps::sampled)),
     (LimitationId::Steps, One(steps::none)),
     (LimitationId::StepsByPeriod, One(steps::by_period)),
+    (LimitationId::Coverage, One(steps::coverage)),
     (LimitationId::EarlyWork, One(steps::early_work)),
     (LimitationId::LongStepLeftOut, One(steps::long_step)),
     (LimitationId::OutliersLeftOut, One(steps::outliers)),

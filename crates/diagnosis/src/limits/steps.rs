@@ -1,5 +1,7 @@
 //! What is unknown about the steps?
 
+use busbound_trace::{Interval, IntervalSet};
+
 use super::Scope;
 use crate::analysis::facts::Facts;
 use crate::quantity::{milliseconds, plural};
@@ -48,6 +50,37 @@ pub(super) fn by_period(scope: &Scope<'_>) -> Option<String> {
             window.pattern.as_deref().unwrap_or_default()
         )
     })
+}
+
+/// Detected iterations that cover at least this share of the time stand for all of it.
+const COVERED: f64 = 0.8;
+
+/// What detected iterations leave out, where that is much: the start of a program, another phase.
+pub(super) fn coverage(scope: &Scope<'_>) -> Option<String> {
+    let window = &scope.facts.window;
+    let covered = window.hull().filter(|_| window.found == Some(StepsFound::Period))?;
+    let whole = scope.facts.trace.whole();
+    let work = whole.events().filter(|event| event.kind().is_gpu_work());
+    let busy = IntervalSet::from_unsorted(work.map(|event| event.interval()));
+    let all = busy.hull()?;
+    let ms = |part: Interval| part.length().as_millis();
+    if ms(covered) >= COVERED * ms(all) {
+        return None;
+    }
+    let part = |when: &str, part: Interval| {
+        let share = busy.length_within(part).as_millis() / ms(part);
+        let is_much = ms(part) >= (1.0 - COVERED) * 0.25 * ms(all);
+        is_much.then(|| format!("{when} {} (GPU {:.0}% busy)", milliseconds(ms(part)), 100.0 * share))
+    };
+    let before = part("before:", Interval::new(all.start, covered.start));
+    let after = part("after:", Interval::new(covered.end, all.end));
+    let left_out: Vec<String> = before.into_iter().chain(after).collect();
+    Some(format!(
+        "The figures cover {} of the {} in which the GPU had work; {}.",
+        milliseconds(ms(covered)),
+        milliseconds(ms(all)),
+        left_out.join(", ")
+    ))
 }
 
 /// Above this share of the steps, work that was queued before the first step distorts per-step figures.

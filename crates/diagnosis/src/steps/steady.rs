@@ -44,14 +44,14 @@ const LISTED: usize = 20;
 const COVERS: f64 = 0.5;
 
 /// The part of the trace that the figures cover; `None` if that is the whole trace. Detected iterations that cover little of it
-/// are dropped: then the whole trace is analyzed.
+/// are dropped: then an optimizer may mark steps, or the whole trace is analyzed.
 pub(crate) fn steady(basis: &mut Basis<'_>, options: &Options) -> (Option<Trace>, LeftOut) {
     let (part, left_out) = stretch(basis, options);
     let is_detected = basis.window.found == Some(StepsFound::Period) && options.warmup.is_none();
     if !is_detected || basis.window.share_of_work(&left_out.steady, basis.trace) >= COVERS {
         return (part, left_out);
     }
-    basis.window = Window::default();
+    basis.window = Window::by_optimizer(basis.trace, &basis.host, options);
     stretch(basis, options)
 }
 

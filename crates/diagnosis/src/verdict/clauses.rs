@@ -10,7 +10,7 @@ use crate::activity::copies::CopyGroup;
 use crate::activity::route::CopyRoute;
 use crate::analysis::breakdown::Part;
 use crate::analysis::facts::Facts;
-use crate::analysis::host_work::NOT_RECORDED;
+use crate::analysis::host_work::{NOT_RECORDED, waits_for};
 use crate::findings::Program;
 
 /// A smaller share rounds to 0% and is not mentioned.
@@ -59,12 +59,13 @@ pub(super) fn clause(facts: &Facts<'_>, bound: Bound) -> String {
                 launches.median_kernel_us, launches.median_call_us
             )
         }
-        Bound::Host => match collective_on_host(facts) {
-            Some(name) => format!("is idle time while the host waits for other ranks, mostly in {name}"),
-            None if host_is_silent(facts) => {
+        Bound::Host => match (collective_on_host(facts), waits_in_system(facts)) {
+            (Some(name), _) => format!("is idle time while the host waits for other ranks, mostly in {name}"),
+            (None, Some(wait)) => format!("is idle time while the host waits for {wait}"),
+            (None, None) if host_is_silent(facts) => {
                 "is idle time while the host makes no CUDA call; what it does is not recorded".to_owned()
             }
-            None => format!("is idle time waiting for CPU work on the host{}", mostly(facts)),
+            (None, None) => format!("is idle time waiting for CPU work on the host{}", mostly(facts)),
         },
         Bound::Sync => lost_to(gained(facts, bound).as_deref()),
         Bound::Input => "is idle time waiting for the next input batch".to_owned(),
@@ -92,7 +93,10 @@ pub(super) fn gained(facts: &Facts<'_>, bound: Bound) -> Option<String> {
         Bound::Launch => "launching from the host".to_owned(),
         Bound::Host => match collective_on_host(facts) {
             Some(name) => format!("waits of the host for other ranks, mostly in {name}"),
-            None => format!("CPU work on the host{}", mostly(facts)),
+            None => match waits_in_system(facts) {
+                Some(wait) => format!("waits of the host for {wait}"),
+                None => format!("CPU work on the host{}", mostly(facts)),
+            },
         },
         // The GPU is not idle inside the syncs but after them: the host has not launched ahead.
         Bound::Sync if facts.idle_ms(GapCause::Launch) > facts.idle_ms(GapCause::Synchronization) => {
@@ -108,6 +112,13 @@ pub(super) fn gained(facts: &Facts<'_>, bound: Bound) -> Option<String> {
 fn collective_on_host<'f>(facts: &'f Facts<'_>) -> Option<&'f str> {
     let work = facts.host_work().iter().find(|work| work.what.is_work())?;
     work.operators.first().map(String::as_str).filter(|name| name.starts_with(ON_HOST))
+}
+
+/// What the host waits for outside of CUDA, if that is the largest part: `another thread, mostly in sem_wait()`.
+fn waits_in_system(facts: &Facts<'_>) -> Option<String> {
+    let work = facts.host_work().iter().find(|work| work.what.is_work())?;
+    let call = work.operators.first()?;
+    Some(format!("{}, mostly in {call}", waits_for(call)?))
 }
 
 /// Whether nothing says what the host does: Nsight records no Python, and the host may also sleep.

@@ -16,18 +16,22 @@ fn recorded(program: &str) -> Trace {
     open(&fixtures().join(format!("recorded/{program}.bbt")), &ReadOptions::default()).unwrap()
 }
 
-/// Median step of each run in this mode.
+/// Median step of each run in this mode; of a single run, the quartiles of its steps.
 fn measured(program: &str, mode: &str) -> Vec<f64> {
     let text = std::fs::read_to_string(fixtures().join("raw/programs.json")).unwrap();
     let all: serde_json::Value = serde_json::from_str(&text).unwrap();
     let is_wanted = |run: &&serde_json::Value| run["words"][0] == program && run["mode"] == mode;
-    let median = |run: &serde_json::Value| {
+    let steps = |run: &serde_json::Value| {
         let mut times: Vec<f64> =
             run["ms"].as_array().unwrap().iter().map(|ms| ms.as_f64().unwrap()).collect();
         times.sort_by(f64::total_cmp);
-        times[times.len() / 2]
+        times
     };
-    all["runs"].as_array().unwrap().iter().filter(is_wanted).map(median).collect()
+    let runs: Vec<Vec<f64>> = all["runs"].as_array().unwrap().iter().filter(is_wanted).map(steps).collect();
+    match runs.as_slice() {
+        [run] => vec![run[run.len() / 4], run[run.len() * 3 / 4]],
+        runs => runs.iter().map(|run| run[run.len() / 2]).collect(),
+    }
 }
 
 /// The smallest and the largest gain of any pair of runs: the program itself varies by a third.

@@ -34,6 +34,7 @@ const MATTERS: &[LimitationId] = &[
     LimitationId::Sampled,
     LimitationId::Steps,
     LimitationId::StepsByPeriod,
+    LimitationId::Coverage,
     LimitationId::OutliersLeftOut,
     LimitationId::NoKernels,
     LimitationId::EarlyWork,

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use busbound_capture::format::{
-    CPUS, FileCounts, HOST_MEMORY, Launch as RecordedLaunch, Record, SHARED_GPU, Stream, UNKNOWN_STREAM,
-    VARIABLE, VERSION,
+    CPUS, FileCounts, HOST_MEMORY, Launch as RecordedLaunch, PINNED, PINNED_INCOMPLETE, Record, SHARED_GPU,
+    Stream, UNKNOWN_STREAM, VARIABLE, VERSION,
 };
 
 use super::accesses::access;
@@ -274,12 +274,21 @@ impl<'a> Recording<'a> {
         }
         origin.environment = environment(&self.facts);
         origin.numa = numa(&self.facts);
+        origin.pinned_sizes = pinned_sizes(&self.facts);
         let number = |key: &[u8]| self.facts.get(key).and_then(|text| text.parse().ok());
         let (rank, world_size) = (number(b"RANK"), number(b"WORLD_SIZE"));
         if rank.is_some() || world_size.is_some() {
             origin.distributed = Some(Distributed { rank, world_size, backend: None });
         }
     }
+}
+
+/// `None` if the recorder did not see all allocations.
+fn pinned_sizes(facts: &BTreeMap<Vec<u8>, String>) -> Option<BTreeMap<u64, u32>> {
+    let size_of = |key: &[u8]| std::str::from_utf8(key.strip_prefix(PINNED)?).ok()?.parse::<u64>().ok();
+    let sizes: BTreeMap<u64, u32> =
+        facts.iter().filter_map(|(key, count)| Some((size_of(key)?, count.parse().ok()?))).collect();
+    (!sizes.is_empty() && !facts.contains_key(PINNED_INCOMPLETE)).then_some(sizes)
 }
 
 /// What the recorder wrote about the process; `None` in recordings that are older.

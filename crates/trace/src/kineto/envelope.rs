@@ -145,6 +145,7 @@ impl Envelope {
             environment,
             // Only recordings have it.
             numa: _,
+            pinned_sizes: _,
             unprofiled_step_ms,
         } = later.origin;
         let room = VERSIONS_KEPT.saturating_sub(self.origin.versions.len());

@@ -15,6 +15,7 @@ use crate::model::memory::MemorySample;
 use crate::model::names::{NameId, Names};
 use crate::model::numa::{HostNode, HostNodes};
 use crate::model::origin::{Gpu, Origin};
+use crate::model::os_call::OsCall;
 use crate::model::sanity;
 use crate::model::size::Bytes;
 use crate::model::stats::{ImportStats, LossKind};
@@ -108,6 +109,11 @@ impl TraceBuilder {
     /// The track of a place.
     pub fn track(&mut self, place: Place) -> TrackId {
         self.trace.tracks.intern(place)
+    }
+
+    /// The track of a place that has events.
+    pub(crate) fn find_track(&self, place: Place) -> Option<TrackId> {
+        self.trace.tracks.find(place)
     }
 
     /// Names a process.
@@ -273,6 +279,11 @@ impl TraceBuilder {
     /// A reading of the byte counters of a GPU's link.
     pub fn link_traffic(&mut self, traffic: LinkTraffic) {
         self.trace.link_traffic.push(traffic);
+    }
+
+    /// A call of a system library by a thread.
+    pub fn os_call(&mut self, call: OsCall) {
+        self.trace.os_calls.push(call);
     }
 
     /// What the process has read from files until a moment.

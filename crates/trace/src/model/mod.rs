@@ -18,6 +18,7 @@ pub(crate) mod memory;
 pub(crate) mod names;
 pub(crate) mod numa;
 pub(crate) mod origin;
+pub(crate) mod os_call;
 pub(crate) mod sanity;
 pub(crate) mod size;
 pub(crate) mod stats;

@@ -33,6 +33,9 @@ pub struct Origin {
     pub environment: Option<Environment>,
     /// The NUMA nodes of the machine; `None` if they are not recorded.
     pub numa: Option<Numa>,
+    /// Allocations of pinned and managed memory by their size in bytes, of the whole process; `None` if they are not recorded. The
+    /// counts are correct to a factor of two.
+    pub pinned_sizes: Option<BTreeMap<u64, u32>>,
     /// Durations of steps of the same run that were timed while nothing was recorded; each is above zero.
     pub unprofiled_step_ms: Vec<f64>,
 }
@@ -49,6 +52,16 @@ pub struct ProfilerFlags {
 }
 
 impl Origin {
+    /// The profiler's own message that it could not record the GPU: its first line.
+    pub fn why_no_gpu(&self) -> Option<&str> {
+        let is_why = |text: &&String| {
+            let text = text.to_ascii_lowercase();
+            let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
+            has(&["cuda", "cupti"]) && has(&["not supported", "error", "fail", "insufficient", "unable"])
+        };
+        self.profiler_messages.iter().find(is_why)?.lines().next()
+    }
+
     /// Which settings that make recording slower were on.
     pub fn profiled_with(&self) -> ProfilerFlags {
         let on = |setting: &str| self.settings.get(setting).is_some_and(|on| *on);

@@ -20,6 +20,7 @@ use crate::model::memory::MemorySample;
 use crate::model::names::{NameId, Names};
 use crate::model::numa::{HostNode, HostNodes};
 use crate::model::origin::Origin;
+use crate::model::os_call::OsCall;
 use crate::model::stats::ImportStats;
 use crate::model::sync::Synchronization;
 use crate::model::time::{Nanos, Timestamp};
@@ -47,6 +48,7 @@ pub(crate) struct Recorded {
     pub(crate) memory: Vec<MemorySample>,
     pub(crate) link_traffic: Vec<LinkTraffic>,
     pub(crate) file_reads: Vec<FileReads>,
+    pub(crate) os_calls: Vec<OsCall>,
     pub(crate) host_nodes: HostNodes,
     pub(crate) accesses: Accesses,
     /// Names given to processes (thread `None`) and threads by metadata events.
@@ -65,6 +67,7 @@ impl Recorded {
             + self.memory.capacity() * size_of::<MemorySample>()
             + self.link_traffic.capacity() * size_of::<LinkTraffic>()
             + self.file_reads.capacity() * size_of::<FileReads>()
+            + self.os_calls.capacity() * size_of::<OsCall>()
             + self.host_nodes.heap_bytes()
             + self.accesses.heap_bytes()
             + self.given_names.len() * 64
@@ -156,6 +159,11 @@ impl Trace {
     /// What the process had read from files until some moments, in file order.
     pub fn file_reads(&self) -> &[FileReads] {
         &self.recorded.file_reads
+    }
+
+    /// Calls of system libraries by threads that have other events, in file order; short ones and nested ones are left out.
+    pub fn os_calls(&self) -> &[OsCall] {
+        &self.recorded.os_calls
     }
 
     /// Whether the memory of copies and memsets is recorded.

@@ -71,6 +71,10 @@ impl Tracks {
         TrackId(id)
     }
 
+    pub(crate) fn find(&self, place: Place) -> Option<TrackId> {
+        self.by_place.get(&place).copied().map(TrackId)
+    }
+
     pub(crate) fn get(&self, id: TrackId) -> Place {
         self.places[id.index()]
     }

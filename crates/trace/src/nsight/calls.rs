@@ -2,6 +2,7 @@
 
 use super::Reading;
 use super::identity::GlobalId;
+use crate::hash::HashMap;
 use crate::model::kind::EventKind;
 use crate::model::names::NameId;
 
@@ -34,14 +35,25 @@ impl Reading<'_, '_> {
         }
     }
 
+    /// Some exports have a call twice, as the program called it and as the library exports it: `cudaMemcpy` around
+    /// `cudaMemcpy_v3020`, with one correlation. Only the first of them counts.
     pub(super) fn read_calls(&mut self) {
         for table in TABLES {
+            let mut last: HashMap<i64, (i64, i64)> = HashMap::default();
             self.each(
                 table,
                 &["start", "end", "globalTid", "correlationId", "nameId"],
                 &mut |reading, row| {
                     reading.trace.stats_mut().objects += 1;
                     let Some(time) = reading.time(table, row.integer(0), row.integer(1)) else { return };
+                    if let (Some(thread), Some(correlation)) = (row.integer(2), row.integer(3)) {
+                        let this = (correlation, time.end.as_nanos());
+                        let before = last.insert(thread, this);
+                        if before.is_some_and(|(of, end)| of == correlation && time.start.as_nanos() < end) {
+                            reading.trace.skip("calls inside the same call", 1);
+                            return;
+                        }
+                    }
                     let thread = GlobalId::of(row.integer(2).unwrap_or(0));
                     let call = row.integer(4).and_then(|id| reading.strings.call(id, reading.trace.names()));
                     let (kind, name) = call.unwrap_or((EventKind::RuntimeCall, NameId::EMPTY));

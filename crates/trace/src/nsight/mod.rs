@@ -15,6 +15,7 @@ mod format;
 mod identity;
 mod memory_use;
 mod nccl;
+mod os_runtime;
 mod pages;
 mod payload;
 mod ranges;
@@ -295,6 +296,7 @@ impl<'a, 'w> Reading<'a, 'w> {
         self.read_faults();
         self.read_calls();
         self.read_waits();
+        self.read_os_runtime();
         self.read_ranges();
         self.read_overhead();
         self.read_memory_use();
@@ -407,8 +409,11 @@ impl<'a, 'w> Reading<'a, 'w> {
     fn count_tables_not_read(&mut self) {
         let database = self.database;
         let mut not_read = database.tables();
-        let read: Vec<_> =
-            tables_read().flat_map(|name| database.versions_of(name)).map(|table| &table.name).collect();
+        let read: Vec<_> = tables_read()
+            .chain([&os_runtime::TABLE])
+            .flat_map(|name| database.versions_of(name))
+            .map(|table| &table.name)
+            .collect();
         not_read.retain(|table| {
             table.rows > 0 && (table.has("start") || table.has("timestamp")) && !read.contains(&&table.name)
         });

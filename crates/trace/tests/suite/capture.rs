@@ -210,6 +210,24 @@ fn the_numa_nodes_of_copies_and_gpus_are_read() {
     assert_eq!(part.events().filter_map(|event| event.host_node()).count(), 2);
 }
 
+#[test]
+fn sizes_of_pinned_memory_are_known_if_all_allocations_were_seen() {
+    let sizes = |facts: &[(&str, &str)]| {
+        let mut writer = ChunkWriter::default();
+        for (key, value) in facts {
+            writer.add(&Record::Fact { key: key.as_bytes(), value: value.as_bytes() });
+        }
+        let mut chunks = recording();
+        chunks.insert(2, writer.take().unwrap());
+        opened(&chunks.concat()).unwrap().origin().pinned_sizes.clone()
+    };
+    // The last count of a size is the one that counts.
+    let seen = [("pinned 64", "1"), ("pinned 4096", "3"), ("pinned 64", "2")];
+    assert_eq!(sizes(&seen), Some([(64, 2), (4096, 3)].into()));
+    assert_eq!(sizes(&[seen[0], ("pinned memory not seen", "yes")]), None);
+    assert_eq!(opened(&recording().concat()).unwrap().origin().pinned_sizes, None);
+}
+
 /// What `busbound record --ring` leaves out is counted, and the calendar may be set while it runs.
 #[test]
 fn a_dump_says_for_how_long_kernels_were_not_recorded() {

@@ -46,8 +46,6 @@ pub struct Replay {
     scale: f64,
     /// How much longer the step that answers show is than the replayed ones, as a share.
     beyond: f64,
-    /// No change makes a step shorter than this, in milliseconds.
-    least_ms: f64,
 }
 
 /// The predicted step time, in milliseconds.
@@ -134,8 +132,6 @@ impl Replay {
         let unchanged = without.unwrap_or_else(|| recorded.clone());
         // The replay error is in all times.
         let scale = 1e-6 / (1.0 + error);
-        // The error is in waits: kernels take as long as recorded.
-        let least_ms = 1e-6 * kernels_of_busiest_stream(models.expected());
         unchanged.complete.then(|| Self {
             link: link.clone(),
             unchanged,
@@ -144,7 +140,6 @@ impl Replay {
             models,
             scale,
             beyond: 0.0,
-            least_ms,
         })
     }
 
@@ -230,7 +225,7 @@ impl Replay {
         let (best_ms, worst_ms) = ends(&extremes.map(|ran| ran.step_ms), step_ms, expected.step_ms);
         let below = CALIBRATED * (step_ms - best_ms * (1.0 - spread));
         let above = CALIBRATED * (worst_ms * (1.0 + spread) - step_ms);
-        let low_ms = (step_ms - below.max(LEAST_RANGE * step_ms)).max(self.least_ms.min(step_ms));
+        let low_ms = (step_ms - below.max(LEAST_RANGE * step_ms)).max(best.kernels_ms.min(step_ms));
         let high_ms = step_ms + above.max(LEAST_RANGE * step_ms);
         Predicted {
             step_ms,
@@ -291,7 +286,9 @@ impl Replay {
             // Without an effect, what recording cost is still uncertain.
             let is_expected = assumed.recording == RecordingIs::Expected || self.models.is_recorded();
             let unchanged = if is_expected { self.unchanged.clone() } else { simulate(graph, &sharing) };
-            let made = Ran { step_ms: self.ms(unchanged.step()), extra_bytes, applied, power: 1.0 };
+            let kernels_ms = 1e-6 * kernels_of_busiest_stream(graph);
+            let made =
+                Ran { step_ms: self.ms(unchanged.step()), kernels_ms, extra_bytes, applied, power: 1.0 };
             return (unchanged, made);
         }
         let prepared = Prepared::of(graph);
@@ -308,7 +305,8 @@ impl Replay {
             simulated = prepared.simulate(&sharing);
         }
         let step_ms = self.changed_ms(graph, simulated.step());
-        let made = Ran { step_ms, extra_bytes, applied, power: sharing.heavy };
+        let kernels_ms = 1e-6 * kernels_of_busiest_stream(graph);
+        let made = Ran { step_ms, kernels_ms, extra_bytes, applied, power: sharing.heavy };
         (simulated, made)
     }
 }
@@ -335,7 +333,7 @@ fn ends(
     (step_ms - below, step_ms + above)
 }
 
-/// Nanoseconds per step. No change makes kernels shorter.
+/// Nanoseconds per step. The error of a replay is in waits: kernels take as long as recorded, or as a change says.
 fn kernels_of_busiest_stream(model: &Model) -> f64 {
     let of_stream = |stream: &Vec<WorkId>| -> f64 {
         let kernels =
@@ -362,6 +360,8 @@ fn busiest_link(model: &Model, peak_gbps: f64) -> f64 {
 #[derive(Debug, Clone, Copy)]
 struct Ran {
     step_ms: f64,
+    /// Kernels of the stream with most of them: no step is shorter.
+    kernels_ms: f64,
     extra_bytes: u64,
     applied: bool,
     power: f64,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use busbound_trace::{Event, EventKind, Nanos, Trace, TrackId};
+use busbound_trace::{Event, EventKind, Nanos, Timestamp, Trace, TrackId};
 use regex_lite::Regex;
 
 use super::{Beginnings, StepsFound};
@@ -26,6 +26,32 @@ pub(super) fn likely(trace: &Trace, host: &Host<'_>) -> Option<Beginnings> {
         (*rank, events.last().zip(events.first()).map(|(last, first)| last.end() - first.start()))
     })?;
     Some(beginnings(StepsFound::Annotation, pattern, &events))
+}
+
+/// Steps from one optimizer, which ends each step of a training loop; torch.profiler marks its calls. Of several, one may be called less often.
+pub(super) fn by_optimizer(trace: &Trace, host: &Host<'_>) -> Option<Beginnings> {
+    const FEWEST: usize = 4;
+    let mut calls: BTreeMap<(TrackId, &str), Vec<Event<'_>>> = BTreeMap::new();
+    for event in annotations(trace, host).filter(|event| event.name().starts_with("Optimizer.step#")) {
+        calls.entry((event.track_id(), event.name())).or_default().push(event);
+    }
+    let ((track, name), mut calls) = calls.pop_first().filter(|_| calls.is_empty())?;
+    calls.sort_by_key(Event::start);
+    let in_sequence = calls.windows(2).all(|pair| pair[0].end() <= pair[1].start());
+    if calls.len() < FEWEST || !in_sequence {
+        return None;
+    }
+    let ends: Vec<Timestamp> = calls[1..].iter().map(Event::end).collect();
+    Some(Beginnings {
+        until: ends.last().copied(),
+        found: StepsFound::Annotation,
+        pattern: name.to_owned(),
+        starts: calls[..calls.len() - 1].iter().map(Event::end).collect(),
+        marked_by: Some((track, calls[1..].iter().map(Event::id).collect())),
+        ends,
+        last_is_whole: true,
+        is_inferred: true,
+    })
 }
 
 /// Steps from the annotations that the user named, on the thread where they cover the most time.
@@ -75,6 +101,7 @@ fn beginnings(found: StepsFound, pattern: String, events: &[Event<'_>]) -> Begin
         marked_by: events.first().map(|first| (first.track_id(), events.iter().map(Event::id).collect())),
         ends: events.iter().map(Event::end).collect(),
         last_is_whole: true,
+        is_inferred: false,
     }
 }
 

@@ -80,6 +80,8 @@ pub(super) struct Beginnings {
     pub(super) marked_by: Option<(TrackId, Vec<EventId>)>,
     /// Whether the last step is complete.
     pub(super) last_is_whole: bool,
+    /// Nothing marks these steps from start to end.
+    pub(super) is_inferred: bool,
     /// After this, work belongs to no step.
     pub(super) until: Option<Timestamp>,
 }
@@ -118,8 +120,8 @@ pub(crate) struct Window {
     set_up: Nanos,
     /// The step of each kernel, copy and memset, by event number, plus one; 0 for none.
     step_of_work: Vec<u32>,
-    /// Where a detected period begins: a part of the trace has the same steps, and would suggest others.
-    period: Option<Beginnings>,
+    /// Where steps that nothing marks begin: a part of the trace has the same steps, and would suggest others.
+    inferred: Option<Beginnings>,
 }
 
 /// Outlier steps are left out while they take less than this share of the time. Beyond it they are what the run is about.
@@ -150,10 +152,17 @@ impl Window {
             Some(wanted) => marks::given(trace, host, wanted),
             None => marks::likely(trace, host).or_else(|| period::period(trace, host)),
         };
+        let begin = begin.or_else(|| marks::by_optimizer(trace, host).filter(|_| options.steps.is_none()));
         begin.map_or_else(Self::default, |begin| Self::at(begin, trace, host, options, from))
     }
 
-    /// These steps of a detected period, in the part of the trace that has only them; `None` if they were found in another way.
+    /// Where the detected iterations say nothing: the steps that an optimizer ends, or none.
+    pub(crate) fn by_optimizer(trace: &Trace, host: &Host<'_>, options: &Options) -> Self {
+        let begin = marks::by_optimizer(trace, host);
+        begin.map_or_else(Self::default, |begin| Self::at(begin, trace, host, options, None))
+    }
+
+    /// These steps that nothing marks, in the part of the trace that has only them; `None` if they were found in another way.
     pub(crate) fn of_part(
         &self,
         steps: Range<usize>,
@@ -161,7 +170,7 @@ impl Window {
         host: &Host<'_>,
         options: &Options,
     ) -> Option<Self> {
-        let whole = self.period.as_ref()?;
+        let whole = self.inferred.as_ref()?;
         let begin = Beginnings {
             starts: whole.starts.get(steps.clone())?.to_vec(),
             ends: whole.ends.get(steps.clone())?.to_vec(),
@@ -197,7 +206,7 @@ impl Window {
             drain,
             fill,
             ends: begin.host_ends(),
-            period: (begin.found == StepsFound::Period).then(|| begin.clone()),
+            inferred: begin.is_inferred.then(|| begin.clone()),
             starts: begin.starts,
             step_count: counts.all,
             early_steps: counts.early,
@@ -229,12 +238,14 @@ impl Window {
             // The user asked about these steps only.
             Some(StepsFound::Given) => true,
             // Setup is not an iteration.
-            Some(StepsFound::Period) => self.outside_share > 0.05,
-            _ => {
-                self.set_up.as_millis()
-                    > SET_UP * self.steps.iter().map(|step| step.length().as_millis()).sum::<f64>()
-            }
+            Some(StepsFound::Period) => self.outside_share > SET_UP || self.has_set_up(),
+            _ => self.has_set_up(),
         }
+    }
+
+    fn has_set_up(&self) -> bool {
+        self.set_up.as_millis()
+            > SET_UP * self.steps.iter().map(|step| step.length().as_millis()).sum::<f64>()
     }
 
     /// The time that the figures cover: from the start of the first step to the end of the last. If no annotation marks the steps,

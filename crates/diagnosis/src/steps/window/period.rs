@@ -97,6 +97,11 @@ pub(super) fn period(trace: &Trace, host: &Host<'_>) -> Option<Beginnings> {
     }
     let starts: Vec<Timestamp> = places.iter().map(|&place| tokens.at(place)).collect();
     let rest = sequence.len() - last;
+    // A program that ends waits for all of its streams: waits do not complete an iteration.
+    let is_launch = |what: &&u32| **what < names_of(trace);
+    let launches = |from: usize, until: usize| sequence[from..until].iter().filter(is_launch).count();
+    let before = places.len().checked_sub(2).map_or(first, |place| places[place]);
+    let (launched, usual) = (launches(last, sequence.len()), launches(before, last));
     let ends = (1..places.len()).map(|i| tokens.end(places[i] - 1)).chain([tokens.end(tokens.len() - 1)]);
     Some(Beginnings {
         found: StepsFound::Period,
@@ -105,7 +110,8 @@ pub(super) fn period(trace: &Trace, host: &Host<'_>) -> Option<Beginnings> {
         starts,
         marked_by: None,
         until: None,
-        last_is_whole: rest * 100 >= length * 95,
+        last_is_whole: rest * 100 >= length * 95 && launched * 100 >= usual * 95,
+        is_inferred: true,
     })
 }
 

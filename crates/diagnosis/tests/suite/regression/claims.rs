@@ -2,47 +2,65 @@
 
 use busbound_diagnosis::{Bound, Diagnosis, Finding, FindingId, Options, Source, diagnose, what_if};
 use busbound_machine::Machine;
-use busbound_trace::{MemoryKind, TraceBuilder, TrackId, Transfer};
+use busbound_trace::{Gpu, MemoryKind, TraceBuilder, TrackId, Transfer};
 use busbound_whatif::replay::{CudaGraph, NoSync};
 
-const US: i64 = 1_000;
-const MS: i64 = 1_000_000;
+pub(super) const US: i64 = 1_000;
+pub(super) const MS: i64 = 1_000_000;
 
 /// A program on one stream.
-struct Program {
-    trace: TraceBuilder,
-    host: TrackId,
-    stream: TrackId,
+pub(super) struct Program {
+    pub(super) trace: TraceBuilder,
+    pub(super) host: TrackId,
+    pub(super) stream: TrackId,
     calls: u64,
 }
 
 impl Program {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let mut trace = TraceBuilder::default();
         let (host, stream) = (trace.thread(1, 1), trace.stream(0, 7));
         Self { trace, host, stream, calls: 0 }
     }
 
     /// A launch call of 5 µs, and its kernel.
-    fn kernel(&mut self, name: &str, call: i64, start: i64, length: i64) {
+    pub(super) fn kernel(&mut self, name: &str, call: i64, start: i64, length: i64) {
         self.calls += 1;
         self.trace.runtime_call(self.host, "cudaLaunchKernel", call..call + 5 * US).correlation(self.calls);
         self.trace.kernel(self.stream, name, start..start + length).correlation(self.calls);
     }
 
-    fn copy(&mut self, call: std::ops::Range<i64>, transfer: Transfer, time: std::ops::Range<i64>) {
+    pub(super) fn copy(
+        &mut self,
+        call: std::ops::Range<i64>,
+        transfer: Transfer,
+        time: std::ops::Range<i64>,
+    ) {
         self.calls += 1;
         self.trace.runtime_call(self.host, "cudaMemcpyAsync", call).correlation(self.calls);
         self.trace.copy(self.stream, transfer, time).correlation(self.calls);
     }
 
-    fn diagnosed(self) -> Diagnosis {
+    pub(super) fn name_gpu(&mut self, name: &str, capability: (u32, u32)) {
+        let (name, memory) = (name.to_owned(), None);
+        let gpu = Gpu {
+            id: 0,
+            name,
+            memory,
+            multiprocessors: None,
+            compute_capability: Some(capability),
+            link: None,
+        };
+        self.trace.gpu(gpu);
+    }
+
+    pub(super) fn diagnosed(self) -> Diagnosis {
         let machine = Machine::named("pcie4x16").unwrap();
         diagnose(&self.trace.finish(), &Source::named("built"), &machine, &Options::default())
     }
 }
 
-fn found(run: &Diagnosis, id: FindingId) -> Option<&Finding> {
+pub(super) fn found(run: &Diagnosis, id: FindingId) -> Option<&Finding> {
     run.findings.iter().find(|finding| finding.id == id)
 }
 

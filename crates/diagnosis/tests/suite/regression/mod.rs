@@ -12,4 +12,5 @@ mod one_off;
 mod predictions;
 mod recordings;
 mod steps;
+mod unseen;
 mod waits;

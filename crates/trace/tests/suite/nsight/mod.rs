@@ -2,6 +2,7 @@
 //!
 //! The expected numbers of real files were computed with Python's sqlite3, not with this reader.
 
+mod calls;
 mod limits;
 mod nccl;
 

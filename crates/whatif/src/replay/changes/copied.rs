@@ -25,8 +25,8 @@ impl Declared for Copied {
         help: "copy what kernels read from host memory, on a separate stream and one block ahead",
         doing: "copying ahead what kernels read from host memory",
         effort: "two buffers on the device, a copy stream and one event per block",
-        precondition: "what a kernel reads is known before it starts, and it reads each byte once (if it reads some again, copying gains \
-                       more)",
+        precondition: "what a kernel reads is known before it starts; matrix products may read it several times, as the sizes of pinned \
+                       allocations say, others read each byte once",
         depends_on_data: false,
     };
 
@@ -41,10 +41,13 @@ impl Declared for Copied {
         let mut inserted = Inserted::default();
         let (mut changed, mut largest) = (0, 0);
         for kernel in kernels {
-            let Some(host) = graph.work[kernel].host.take() else { continue };
+            let Some(mut host) = graph.work[kernel].host.take() else { continue };
+            let rereads = host.once.likely < host.bytes;
+            let share = if rereads { terms.assumed.product_beside_link } else { terms.assumed.beside_link };
+            host.bytes = terms.assumed.once.of(host.once);
             inserted.add(graph, terms, kernel, host);
             let recorded = graph.work[kernel].alone;
-            let own = (terms.assumed.beside_link * recorded).max(host.bytes as f64 / DEVICE_MEMORY);
+            let own = (share * recorded).max(host.bytes as f64 / DEVICE_MEMORY);
             graph.work[kernel].alone = own.min(recorded);
             (changed, largest) = (changed + 1, largest.max(host.bytes));
         }

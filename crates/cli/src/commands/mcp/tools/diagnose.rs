@@ -45,7 +45,7 @@ const FLEET: [&str; 10] = [
 ];
 
 /// What makes figures less certain, though there is a verdict.
-const WEAKENING: [LimitationId; 15] = [
+const WEAKENING: [LimitationId; 16] = [
     LimitationId::Lost,
     LimitationId::GpuTail,
     LimitationId::RuntimeCalls,
@@ -55,6 +55,7 @@ const WEAKENING: [LimitationId; 15] = [
     LimitationId::GraphWork,
     LimitationId::Steps,
     LimitationId::StepsByPeriod,
+    LimitationId::Coverage,
     LimitationId::UnlikeGpus,
     LimitationId::LinkWrong,
     LimitationId::NoKernels,

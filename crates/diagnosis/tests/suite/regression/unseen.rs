@@ -1,0 +1,182 @@
+//! What an answer left unsaid, or said of too much. Each was wrong on a public trace; these are small ones like it.
+
+use busbound_diagnosis::{Bound, FindingId, LimitationId};
+use busbound_trace::{Interval, MemoryKind, OsCall, Transfer};
+
+use super::claims::{MS, Program, US, found};
+
+/// Ten iterations of 10 ms.
+fn iterations(program: &mut Program, from: i64) {
+    for i in 0..10i64 {
+        let at = from + i * 10 * MS;
+        for (place, name) in ["a", "b", "c", "d", "e"].into_iter().enumerate() {
+            let at = at + place as i64 * 1_900 * US;
+            program.kernel(name, at, at + 10 * US, 1_800 * US);
+        }
+    }
+}
+
+/// A worker starts for two seconds after a first kernel: "501 ms per iteration on average", where each takes 334 ms.
+#[test]
+fn what_comes_before_the_first_iteration_is_in_none() {
+    let mut program = Program::new();
+    program.kernel("set_up", 0, 10 * US, 100 * US);
+    iterations(&mut program, 200 * MS);
+    let run = program.diagnosed();
+    assert!((run.window.baseline_ms - 10.0).abs() < 0.5, "{} ms", run.window.baseline_ms);
+    assert!(run.time.analyzed_ms < 110.0, "{} ms", run.time.analyzed_ms);
+    let said = run.limitations.iter().find(|limitation| limitation.id == LimitationId::Coverage).unwrap();
+    assert!(
+        said.text.contains("of the 299 ms in which the GPU had work; before: 200 ms (GPU 0% busy)"),
+        "{said:?}"
+    );
+}
+
+#[test]
+fn iterations_that_are_nearly_all_of_the_time_need_no_remark() {
+    let mut program = Program::new();
+    iterations(&mut program, 0);
+    let run = program.diagnosed();
+    assert!(run.limitations.iter().all(|limitation| limitation.id != LimitationId::Coverage));
+}
+
+/// Eight bytes go up from pageable memory behind long kernels, and the host waits for them instead of launching short ones: "host syncs busy
+/// 0 ns, CUDA graphs".
+#[test]
+fn a_copy_of_a_few_bytes_that_waits_for_everything_is_a_sync() {
+    let mut program = Program::new();
+    let mut at = 0;
+    for i in 0..40i64 {
+        let name = |k: i64| format!("k{}", (i * 7 + k * k) % 97);
+        for k in 0..20 {
+            program.kernel(&name(k), at + k * 20 * US, at + k * 20 * US + 10 * US, 5 * US);
+        }
+        let long = at + 420 * US;
+        for k in 0..5 {
+            program.kernel(&name(20 + k), long + k * 10 * US, long + 10 * US + k * 100 * US, 100 * US);
+        }
+        let (host, end) = (program.host, long + 510 * US);
+        program.trace.operator(host, "aten::copy_", long + 50 * US..end + 20 * US);
+        let up = Transfer::host_to_device(MemoryKind::Pageable, 8);
+        program.copy(long + 52 * US..long + 58 * US, up, end..end + US);
+        let wait = program.trace.runtime_call(host, "cudaStreamSynchronize", long + 59 * US..end + 15 * US);
+        wait.correlation(1_000_000 + i as u64);
+        at = end + 30 * US;
+    }
+    let run = program.diagnosed();
+    let finding = found(&run, FindingId::SyncInLoop).unwrap_or_else(|| panic!("{:?}", run.findings));
+    assert!(finding.fix.starts_with("Create small tensors on the GPU"), "{}", finding.fix);
+}
+
+/// A single-precision product is half of the kernel time, and the host is the other half of the problem: "CUDA graphs" was all there was.
+#[test]
+fn products_in_fp32_count_where_compute_is_one_of_two_bounds() {
+    let mut program = Program::new();
+    let mut at = 0;
+    for i in 0..60i64 {
+        // The host works as long as the kernels run.
+        let name = if i % 2 == 0 { "ampere_sgemm_128x128_tn" } else { "reduce" };
+        program.kernel(name, at, at + 10 * US, 900 * US);
+        let wait =
+            program.trace.runtime_call(program.host, "cudaDeviceSynchronize", at + 6 * US..at + 915 * US);
+        wait.correlation(1_000_000 + i as u64);
+        at += 1_800 * US + i * i % 7 * US;
+    }
+    program.name_gpu("NVIDIA A100-SXM4-40GB", (8, 0));
+    let run = program.diagnosed();
+    assert!(run.verdict.between.contains(&Bound::Compute), "{}", run.verdict.statement);
+    assert!(found(&run, FindingId::Fp32Matmul).is_some(), "{:?}", run.findings);
+}
+
+/// Nsight traced that the host waits for a key: "what it does is not recorded".
+#[test]
+fn waits_in_system_calls_are_named() {
+    let mut program = Program::new();
+    for i in 0..10i64 {
+        let at = i * 100 * MS;
+        program.kernel("a", at, at + 10 * US, 5 * MS);
+        program.kernel("b", at + 6 * MS, at + 6_010 * US, 5 * MS);
+        let name = program.trace.name("getc");
+        let interval = Interval::from(at + 12 * MS..at + 99 * MS);
+        program.trace.os_call(OsCall { track: program.host, interval, name });
+    }
+    let run = program.diagnosed();
+    assert_eq!(run.verdict.bound, Bound::Host, "{}", run.verdict.statement);
+    let said = "waits for input from the terminal or a file, mostly in getc()";
+    assert!(run.verdict.statement.contains(said), "{}", run.verdict.statement);
+    let finding = found(&run, FindingId::PythonTime).unwrap();
+    let waits = "while the host waits for input from the terminal or a file: ";
+    assert!(!finding.saving_known && finding.seen.contains(waits), "{finding:?}");
+}
+
+/// An array goes up and its sorted form comes down to the same place, slowly: "this memory is new".
+#[test]
+fn results_may_go_to_where_their_input_was() {
+    let of = |uploaded: u64| {
+        let mut program = Program::new();
+        let up = Transfer::host_to_device(MemoryKind::Pageable, uploaded);
+        program.copy(0..100 * MS, up, 10 * US..100 * MS);
+        for i in 0..40i64 {
+            let at = 100 * MS + i * 10 * MS;
+            program.kernel("exchange", at, at + 10 * US, 9 * MS);
+        }
+        let down = Transfer::device_to_host(MemoryKind::Pageable, 500_000_000);
+        program.copy(500 * MS..801 * MS, down, 500 * MS + 10 * US..800 * MS);
+        program.diagnosed()
+    };
+    assert!(found(&of(500_000_000), FindingId::PageFaults).is_none());
+    let new = of(400_000_000);
+    let finding = found(&new, FindingId::PageFaults).unwrap();
+    assert!(finding.seen.contains("this memory is probably new"), "{}", finding.seen);
+}
+
+/// Four chunks, each with two uploads, a kernel and a download, and then a wait for each of four streams: the last "iteration" had half of the
+/// launches and was counted whole, "20.4 ms per iteration".
+#[test]
+fn waits_at_the_end_do_not_complete_an_iteration() {
+    let mut program = Program::new();
+    let chunk = 24 * MS;
+    for i in 0..4i64 {
+        let (call, at) = (i * 100 * US, i * chunk);
+        let up = Transfer::host_to_device(MemoryKind::Pinned, 100_000_000);
+        let down = Transfer::device_to_host(MemoryKind::Pinned, 100_000_000);
+        program.copy(call..call + 5 * US, up, at + 10 * MS / 10..at + 8 * MS);
+        program.copy(call + 10 * US..call + 15 * US, up, at + 8 * MS..at + 15 * MS);
+        program.kernel("add", call + 20 * US, at + 15 * MS, MS);
+        program.copy(call + 30 * US..call + 35 * US, down, at + 16 * MS..at + 24 * MS);
+    }
+    for stream in 0..4u64 {
+        let at = 400 * US + stream as i64;
+        let wait = program.trace.runtime_call(program.host, "cudaStreamSynchronize", at..at + chunk * 4);
+        wait.correlation(1_000_000 + stream);
+    }
+    let run = program.diagnosed();
+    for group in &run.copies {
+        let whole = group.count as f64 / run.window.step_count;
+        assert!(
+            (whole - whole.round()).abs() < 0.01,
+            "{} in {} iterations",
+            group.count,
+            run.window.step_count
+        );
+    }
+}
+
+/// A training loop whose launches vary from step to step: "no iteration is detected", although the optimizer says where each step ends.
+#[test]
+fn an_optimizer_ends_the_steps_of_a_loop_that_varies() {
+    let mut program = Program::new();
+    for i in 0..12i64 {
+        let at = i * 10 * MS;
+        let count = 20 + i * i * 7 % 13;
+        for k in 0..count {
+            let at = at + k * 200 * US;
+            program.kernel(&format!("k{}", (i * 31 + k * k * 17) % 101), at, at + 10 * US, 180 * US);
+        }
+        program.trace.annotation(program.host, "Optimizer.step#SGD.step", at + 9 * MS..at + 9_500 * US);
+    }
+    let run = program.diagnosed();
+    let steps = run.window.steps.as_ref().expect("the optimizer marks them");
+    assert_eq!(steps.count, 11);
+    assert!((run.window.baseline_ms - 10.0).abs() < 0.2, "{} ms", run.window.baseline_ms);
+}
