@@ -208,6 +208,8 @@ pub const CPU_NODES: &[u8] = b"numa nodes of cpus";
 pub const NODE_OF_GPU: &[u8] = b"numa node of gpu ";
 /// The key of the fact that says why the nodes of host memory are unknown.
 pub const NODES_REFUSED: &[u8] = b"numa nodes of memory refused";
+/// The key of the fact that says that the system is in confidential computing.
+pub const CONFIDENTIAL: &[u8] = b"confidential computing";
 /// The key of a fact about pinned or managed memory begins with this; the size of allocations in bytes follows. How many there were: the
 /// last one counts.
 pub const PINNED: &[u8] = b"pinned ";

@@ -12,7 +12,9 @@ use super::layout::{Activity, Raw};
 use super::library::text_at;
 use super::nvml::{Counter, Gpu, Nvml};
 use super::{environment, files, numa, pinned, placement, triggers, waits};
-use crate::format::{ChunkWriter, NODE_OF_GPU, NODES_REFUSED, PINNED, PINNED_INCOMPLETE, Record, SHARED_GPU};
+use crate::format::{
+    CONFIDENTIAL, ChunkWriter, NODE_OF_GPU, NODES_REFUSED, PINNED, PINNED_INCOMPLETE, Record, SHARED_GPU,
+};
 
 const MARKER_INSTANT: u32 = 1;
 const MARKER_START: u32 = 2;
@@ -90,6 +92,9 @@ impl Collector {
         if let Some(place) = self.place.take() {
             self.definitions.fact(b"cupti", format!("{} {place}", self.cupti.version()).as_bytes());
             self.nvml = if self.counts_bytes { Nvml::load() } else { None };
+            if self.nvml.is_some_and(|nvml| nvml.is_confidential()) {
+                self.definitions.fact(CONFIDENTIAL, b"on");
+            }
         }
     }
 

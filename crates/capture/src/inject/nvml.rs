@@ -13,6 +13,7 @@ type ByUuid = unsafe extern "C" fn(*const c_char, *mut *mut c_void) -> c_int;
 type Number = unsafe extern "C" fn(*mut c_void, *mut u32) -> c_int;
 type Processes = unsafe extern "C" fn(*mut c_void, *mut u32, *mut c_void) -> c_int;
 type PciInfo = unsafe extern "C" fn(*mut c_void, *mut PciAddress) -> c_int;
+type Confidential = unsafe extern "C" fn(*mut ConfidentialState) -> c_int;
 type Fields = unsafe extern "C" fn(*mut c_void, c_int, *mut FieldValue) -> c_int;
 
 /// `nvmlFieldValue_t`.
@@ -26,6 +27,15 @@ struct FieldValue {
     kind: u32,
     result: u32,
     value: u64,
+}
+
+/// `nvmlConfComputeSystemState_t`.
+#[repr(C)]
+#[derive(Default)]
+struct ConfidentialState {
+    environment: u32,
+    is_enabled: u32,
+    has_development_tools: u32,
 }
 
 /// `nvmlPciInfo_t`.
@@ -68,6 +78,7 @@ pub(super) struct Nvml {
     fields: Option<Fields>,
     processes: Option<Processes>,
     pci: Option<PciInfo>,
+    confidential: Option<Confidential>,
 }
 
 /// One GPU and its counters.
@@ -108,10 +119,19 @@ impl Nvml {
                     .map(|address| transmute::<*mut c_void, Processes>(address)),
                 pci: symbol(c"nvmlDeviceGetPciInfo_v3")
                     .map(|address| transmute::<*mut c_void, PciInfo>(address)),
+                confidential: symbol(c"nvmlSystemGetConfComputeState")
+                    .map(|address| transmute::<*mut c_void, Confidential>(address)),
                 fields: symbol(c"nvmlDeviceGetFieldValues")
                     .map(|address| transmute::<*mut c_void, Fields>(address)),
             })
         }
+    }
+
+    /// Whether confidential computing is on; drivers without the function have none.
+    pub(super) fn is_confidential(&self) -> bool {
+        let mut state = ConfidentialState::default();
+        // SAFETY: room for the answer.
+        self.confidential.is_some_and(|ask| unsafe { ask(&raw mut state) } == 0) && state.is_enabled == 1
     }
 
     pub(super) fn gpu(&self, id: u32, uuid: [u8; 16]) -> Option<Gpu> {

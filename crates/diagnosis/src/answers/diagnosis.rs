@@ -21,6 +21,7 @@ use crate::analysis::arrivals::{CollectiveTimes, collective_times};
 use crate::analysis::attribution::{self, Attribution};
 use crate::analysis::bounds::{Asked, ResourceBound, resource_bounds};
 use crate::analysis::breakdown::StepBreakdown;
+use crate::analysis::confidential;
 use crate::analysis::copies_around::{CopiesAround, copies_around};
 use crate::analysis::cpu_collectives::{self, CpuCollective};
 use crate::analysis::cpu_copies::{self, CpuCopies};
@@ -351,6 +352,9 @@ fn judge<T: Send>(
         || (others(), verdict(), bounds()),
         || if has_gpu { findings::findings(facts, asked.as_ref()) } else { Vec::new() },
     );
+    if confidential::is_on(trace) {
+        confidential::retain(&mut findings);
+    }
     if verdict.bound != Bound::Compute && !verdict.between.contains(&Bound::Compute) {
         findings.retain(|finding| !finding.id.is_about_kernels());
     }

@@ -58,6 +58,8 @@ limitations! {
     WarmUp = "warm_up": "The first steps took clearly longer. They are excluded as warm-up.",
     StartUp = "start_up": "The trace shows the start of a program, two steps that differ much, or a single kernel or copy. What later steps take is unknown.",
     LinkAssumed = "link_assumed": "The GPU's link is unknown, so one is assumed. Set it with `--machine`.",
+    Confidential = "confidential": "The program ran in confidential computing: copies are encrypted on the CPU, pinned or not. Nothing that pinned memory gains is advised.",
+    SharedLink = "shared_link": "The GPU is a MIG instance: other instances use the same link.",
     LinkState = "link_state": "The file does not record whether the link was downgraded or the process ran on the wrong NUMA node.",
     UnlikeGpus = "unlike_gpus": "The GPUs do different work. The verdict is for all of them combined.",
     LinkWrong = "link_wrong": "Copies run faster than the stated link allows, so the run used another link.",

@@ -4,12 +4,34 @@ use busbound_machine::LinkSource;
 
 use super::Scope;
 use crate::activity::nodes::PlacedBytes;
+use crate::analysis::confidential;
+use crate::quantity::printable;
 
 pub(super) fn assumed(scope: &Scope<'_>) -> Option<String> {
     let facts = scope.facts;
     let is_used = !facts.copies.is_empty() || scope.cpu_copies.iter().any(|sum| sum.gbps.is_some());
     (facts.link.source == LinkSource::Assumed && is_used)
         .then(|| format!("The GPU's link is unknown; assuming {}. Set it with --machine.", facts.link.name))
+}
+
+pub(super) fn confidential(scope: &Scope<'_>) -> Option<String> {
+    confidential::is_on(scope.facts.trace).then(|| {
+        "The program ran in confidential computing: copies are encrypted on the CPU at about 5 GB/s, pinned or not, and the host waits for them. \
+         Pinned memory, non_blocking copies and prefetching on a second stream gain nothing; fewer and smaller copies do."
+            .to_owned()
+    })
+}
+
+/// MIG instances have their own memory and multiprocessors, but one link and its copy engines.
+pub(super) fn shared(scope: &Scope<'_>) -> Option<String> {
+    let mut gpus = scope.facts.trace.origin().gpus.iter();
+    let instance = gpus.find(|gpu| gpu.name.contains(" MIG "))?;
+    (!scope.facts.copies.is_empty()).then(|| {
+        format!(
+            "The GPU is a MIG instance ({}): it shares the link with the other instances, so copies may be slower than the link without any fault.",
+            printable(&instance.name)
+        )
+    })
 }
 
 pub(super) fn state(scope: &Scope<'_>) -> Option<String> {

@@ -68,6 +68,8 @@ const OF_RUN: &[(LimitationId, Check)] = &[
     (LimitationId::WarmUp, One(steps::warm_up)),
     (LimitationId::StartUp, One(steps::start_up)),
     (LimitationId::LinkAssumed, One(link::assumed)),
+    (LimitationId::Confidential, One(link::confidential)),
+    (LimitationId::SharedLink, One(link::shared)),
     (LimitationId::LinkState, One(link::state)),
     (LimitationId::UnlikeGpus, One(work::unlike_gpus)),
     (LimitationId::LinkWrong, One(link::wrong)),

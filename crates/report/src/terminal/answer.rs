@@ -31,6 +31,8 @@ const MATTERS: &[LimitationId] = &[
     LimitationId::KernelRecords,
     LimitationId::CpuOnly,
     LimitationId::LinkWrong,
+    LimitationId::Confidential,
+    LimitationId::SharedLink,
     LimitationId::Sampled,
     LimitationId::Steps,
     LimitationId::StepsByPeriod,

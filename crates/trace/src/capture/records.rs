@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use busbound_capture::format::{
-    CPUS, FileCounts, HOST_MEMORY, Launch as RecordedLaunch, PINNED, PINNED_INCOMPLETE, Record, SHARED_GPU,
-    Stream, UNKNOWN_STREAM, VARIABLE, VERSION,
+    CONFIDENTIAL, CPUS, FileCounts, HOST_MEMORY, Launch as RecordedLaunch, PINNED, PINNED_INCOMPLETE, Record,
+    SHARED_GPU, Stream, UNKNOWN_STREAM, VARIABLE, VERSION,
 };
 
 use super::accesses::access;
@@ -275,6 +275,7 @@ impl<'a> Recording<'a> {
         origin.environment = environment(&self.facts);
         origin.numa = numa(&self.facts);
         origin.pinned_sizes = pinned_sizes(&self.facts);
+        origin.is_confidential = self.facts.contains_key(CONFIDENTIAL);
         let number = |key: &[u8]| self.facts.get(key).and_then(|text| text.parse().ok());
         let (rank, world_size) = (number(b"RANK"), number(b"WORLD_SIZE"));
         if rank.is_some() || world_size.is_some() {

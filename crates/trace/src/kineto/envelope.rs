@@ -146,6 +146,7 @@ impl Envelope {
             // Only recordings have it.
             numa: _,
             pinned_sizes: _,
+            is_confidential: _,
             unprofiled_step_ms,
         } = later.origin;
         let room = VERSIONS_KEPT.saturating_sub(self.origin.versions.len());

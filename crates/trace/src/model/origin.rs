@@ -24,6 +24,8 @@ pub struct Origin {
     /// GPUs that other processes used during the recording.
     pub shared_gpus: BTreeSet<i32>,
     pub distributed: Option<Distributed>,
+    /// Whether the program ran in confidential computing, as far as it is recorded.
+    pub is_confidential: bool,
     /// Nanoseconds since the Unix epoch at timestamp zero.
     pub base_time_ns: Option<i64>,
     pub trace_name: Option<String>,

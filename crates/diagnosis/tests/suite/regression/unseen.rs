@@ -180,3 +180,38 @@ fn an_optimizer_ends_the_steps_of_a_loop_that_varies() {
     assert_eq!(steps.count, 11);
     assert!((run.window.baseline_ms - 10.0).abs() < 0.2, "{} ms", run.window.baseline_ms);
 }
+
+/// Pageable copies of a program in confidential computing, and of one on an instance of a shared GPU.
+#[test]
+fn encrypted_copies_are_not_to_be_pinned_and_instances_share_their_link() {
+    let of = |name: &str, is_confidential: bool| {
+        let mut program = Program::new();
+        for i in 0..20i64 {
+            let at = i * 10 * MS;
+            let up = Transfer::host_to_device(MemoryKind::Pageable, 25_000_000);
+            program.copy(at..at + 5 * MS, up, at + 10 * US..at + 5 * MS);
+            program.kernel("work", at + 5 * MS, at + 5_010 * US, 4 * MS);
+        }
+        program.name_gpu(name, (9, 0));
+        program.trace.origin().is_confidential = is_confidential;
+        program.diagnosed()
+    };
+    let has = |run: &busbound_diagnosis::Diagnosis, id| {
+        run.limitations.iter().any(|limitation| limitation.id == id)
+    };
+    let plain = of("NVIDIA H100 80GB HBM3", false);
+    assert!(found(&plain, FindingId::PageableCopies).is_some());
+    assert!(!has(&plain, LimitationId::Confidential) && !has(&plain, LimitationId::SharedLink));
+    let encrypted = of("NVIDIA H100 80GB HBM3", true);
+    assert_eq!(encrypted.verdict.bound, plain.verdict.bound);
+    assert!(has(&encrypted, LimitationId::Confidential));
+    for finding in &encrypted.findings {
+        let changes = finding.candidate.join(" ");
+        assert!(
+            !["pin", "prefetch", "async", "stage"].iter().any(|change| changes.contains(change)),
+            "{finding:?}"
+        );
+    }
+    assert!(found(&encrypted, FindingId::PageableCopies).is_none());
+    assert!(has(&of("NVIDIA H100 80GB HBM3 MIG 1g.10gb", false), LimitationId::SharedLink));
+}
