@@ -431,10 +431,10 @@ fn candidates(facts: &Facts<'_>) -> Vec<Vec<Change>> {
     if pageable {
         all.push(vec![Stage.into()]);
     }
-    let is_confidential = confidential::is_on(facts.trace);
-    all.retain(|changes| {
-        !changes.is_empty() && !(is_confidential && changes.iter().any(confidential::is_moot))
-    });
+    all.retain(|changes| !changes.is_empty());
+    if confidential::is_on(facts.trace) {
+        all.retain(|changes| !changes.iter().any(confidential::is_moot));
+    }
     all
 }
 
