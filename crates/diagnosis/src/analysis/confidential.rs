@@ -9,6 +9,10 @@ use crate::findings::{Finding, FindingId};
 /// Changes that gain by pinned memory, or by copies that the host does not wait for.
 const MOOT: [&str; 6] = ["pin", "loader", "async", "prefetch", "stage", "copied"];
 
+/// What a prediction says.
+pub(crate) const NOTE: &str = "The program ran in confidential computing, where pinned copies are encrypted and wait as pageable ones do: predictions of pin, \
+                               async, prefetch, stage and copied do not hold.";
+
 /// Findings about the rate of the link, which encryption sets.
 const ABOUT_THE_RATE: [FindingId; 5] = [
     FindingId::SlowLink,

@@ -305,14 +305,11 @@ fn are_copies_ahead(facts: &Facts<'_>) -> bool {
     copies.peek().is_some() && copies.all(|copy| facts.shares_stream_with_kernels(copy) == Some(false))
 }
 
-const CONFIDENTIAL: &str = "The program ran in confidential computing, where pinned copies are encrypted and wait as pageable ones do: predictions of pin, \
-                            async, prefetch, stage and copied do not hold.";
-
 /// Assumptions and unknowns of the prediction.
 fn notes(facts: &Facts<'_>, confidence: &Confidence, knows_power: bool) -> Vec<String> {
     let mut notes = Vec::new();
     if confidential::is_on(facts.trace) {
-        notes.push(CONFIDENTIAL.to_owned());
+        notes.push(confidential::NOTE.to_owned());
     }
     if !knows_power {
         notes.push("Kernel times stay the same. A GPU that is idle less may lower its clocks: pass a `busbound bench` profile with --machine to include that.".to_owned());
