@@ -5,6 +5,7 @@ pub(crate) mod attribution;
 pub(crate) mod blocks;
 pub(crate) mod bounds;
 pub(crate) mod breakdown;
+pub(crate) mod candidates;
 pub(crate) mod confidential;
 pub(crate) mod copies_around;
 pub(crate) mod cpu_collectives;
