@@ -14,7 +14,7 @@ use std::sync::{Mutex, OnceLock};
 use super::accesses::{self, AccessCall, StreamCall};
 use super::cupti::Cupti;
 use super::numa;
-use super::pinned::{self, PinCall};
+use super::pinned::PinCall;
 use super::placement;
 use crate::format::{Record, UNKNOWN_STREAM};
 
@@ -127,7 +127,6 @@ pub(super) fn calls(cupti: &Cupti) -> impl Iterator<Item = (u32, u32)> + use<> {
 pub(super) fn end(cupti: &Cupti) {
     cupti.end(calls(cupti));
     accesses::forget_streams();
-    pinned::forget();
 }
 
 /// The records since the last call of this function.

@@ -222,6 +222,7 @@ impl Writer {
         waits::end(&cupti);
         self.flush(true);
         self.take_all();
+        pinned::forget();
         // A ring goes on after the gap, which must not look like idle time.
         self.kernels_off = self.output.ring.is_some().then(|| cupti.now());
         (self.is_recording, self.stop_at, self.sampler) = (false, None, None);

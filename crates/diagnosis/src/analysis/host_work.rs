@@ -62,9 +62,10 @@ pub(crate) fn host_work(
     let of_use = |(what, times): (HostUse, Vec<Nanos>)| {
         let total = times.iter().copied().sum::<Nanos>().as_millis();
         let mut by_name: BTreeMap<Cow<'_, str>, Nanos> = BTreeMap::new();
-        let calls = names.iter().map(|name| Cow::Owned(system_call(name)));
-        let all = names.iter().chain([NOT_RECORDED]).map(without_address).chain(calls);
-        for (name, time) in all.zip(times).filter(|(_, time)| *time > Nanos::ZERO) {
+        let calls = names.iter().map(|name| (name, true));
+        let all = names.iter().chain([NOT_RECORDED]).map(|name| (name, false)).chain(calls);
+        for ((name, is_call), time) in all.zip(times).filter(|(_, time)| *time > Nanos::ZERO) {
+            let name = if is_call { Cow::Owned(system_call(name)) } else { without_address(name) };
             *by_name.entry(name).or_insert(Nanos::ZERO) += time;
         }
         let mut named: Vec<(Cow<'_, str>, Nanos)> = by_name.into_iter().collect();

@@ -60,13 +60,13 @@ pub(super) fn coverage(scope: &Scope<'_>) -> Option<String> {
     let window = &scope.facts.window;
     let covered = window.hull().filter(|_| window.found == Some(StepsFound::Period))?;
     let whole = scope.facts.trace.whole();
-    let work = whole.events().filter(|event| event.kind().is_gpu_work());
-    let busy = IntervalSet::from_unsorted(work.map(|event| event.interval()));
-    let all = busy.hull()?;
+    let work = || whole.events().filter(|event| event.kind().is_gpu_work()).map(|event| event.interval());
+    let all = work().reduce(Interval::hull)?;
     let ms = |part: Interval| part.length().as_millis();
     if ms(covered) >= COVERED * ms(all) {
         return None;
     }
+    let busy = IntervalSet::from_unsorted(work());
     let part = |when: &str, part: Interval| {
         let share = busy.length_within(part).as_millis() / ms(part);
         let is_much = ms(part) >= (1.0 - COVERED) * 0.25 * ms(all);
