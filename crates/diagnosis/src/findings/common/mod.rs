@@ -12,7 +12,6 @@ pub(super) mod kernels;
 pub(super) mod pageable;
 pub(super) mod prefetch;
 pub(super) mod prize;
-pub(super) mod program;
 mod rule;
 
 pub use cost::{Cost, Effort};
