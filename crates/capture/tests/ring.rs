@@ -178,6 +178,20 @@ fn a_recorder_that_starts_late_asks_for_all_calls_and_for_the_gpus() {
 }
 
 #[test]
+fn the_driver_and_the_limits_of_the_gpus_are_recorded() {
+    let environment = [("BUSBOUND_RECORD_STANDBY", "1"), ("RATE", "1000"), ("WITH_NVML", "1")];
+    let running = Running::new("2", &environment, &[]);
+    running.ask(Command::Start(None)).unwrap();
+    sleep(500);
+    let shown = Recorded::of(path_in(&running.ask(Command::Stop).unwrap()));
+    running.end();
+    let value = |key: &str| shown.values.get(key).map(String::as_str);
+    assert_eq!(value("version driver"), Some("999.1"));
+    assert_eq!(value("clock limit of gpu 0"), Some("1980"));
+    assert_eq!(value("power limit of gpu 0"), Some("699999"));
+}
+
+#[test]
 fn on_standby_another_profiler_is_named_when_recording_is_to_start() {
     let running = Running::new("2", &[("BUSBOUND_RECORD_STANDBY", "1"), ("TAKEN", "1")], &[]);
     let why = running.ask(Command::Start(None)).unwrap_err();

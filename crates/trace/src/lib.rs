@@ -52,7 +52,7 @@ pub use model::managed::{Faults, Migration, MigrationCause};
 pub use model::memory::{MemoryOwner, MemorySample};
 pub use model::names::{NameId, Names};
 pub use model::numa::{HostNode, Numa};
-pub use model::origin::{Distributed, Gpu, Origin, ProfilerFlags, RecordedLink};
+pub use model::origin::{Distributed, Gpu, GpuLimits, Origin, ProfilerFlags, RecordedLink};
 pub use model::os_call::OsCall;
 pub use model::size::Bytes;
 pub use model::stats::{ImportStats, Loss, LossKind, LostRows, Repair};

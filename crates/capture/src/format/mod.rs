@@ -13,9 +13,9 @@ mod record;
 pub use checksum::crc32;
 pub use chunks::{Chunk, ChunkReader, ChunkWriter, Damage};
 pub use record::{
-    CONFIDENTIAL, CPU_NODES, CPUS, DISTANCES_OF_NODE, FileCounts, HOST_MEMORY, Launch, NODE_OF_GPU, NODES,
-    NODES_REFUSED, PINNED, PINNED_INCOMPLETE, Record, Records, SEVERAL_NODES, SHARED_GPU, Stream,
-    UNKNOWN_STREAM, VARIABLE, VERSION, streams,
+    CLOCK_LIMIT_OF_GPU, CONFIDENTIAL, CPU_NODES, CPUS, DISTANCES_OF_NODE, FileCounts, HOST_MEMORY, Launch,
+    NODE_OF_GPU, NODES, NODES_REFUSED, PINNED, PINNED_INCOMPLETE, POWER_LIMIT_OF_GPU, Record, Records,
+    SEVERAL_NODES, SHARED_GPU, Stream, UNKNOWN_STREAM, VARIABLE, VERSION, streams,
 };
 
 pub const MAGIC: &[u8; 8] = b"BUSBND1\n";

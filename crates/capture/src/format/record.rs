@@ -206,6 +206,10 @@ pub const DISTANCES_OF_NODE: &[u8] = b"numa distances of ";
 pub const CPU_NODES: &[u8] = b"numa nodes of cpus";
 /// The key of a fact about a GPU begins with this; the GPU follows. The node that it is attached to.
 pub const NODE_OF_GPU: &[u8] = b"numa node of gpu ";
+/// The key of a fact about a GPU begins with this; the GPU follows. The highest clock of its multiprocessors in MHz.
+pub const CLOCK_LIMIT_OF_GPU: &[u8] = b"clock limit of gpu ";
+/// The key of a fact about a GPU begins with this; the GPU follows. The power in milliwatts that the driver keeps it below.
+pub const POWER_LIMIT_OF_GPU: &[u8] = b"power limit of gpu ";
 /// The key of the fact that says why the nodes of host memory are unknown.
 pub const NODES_REFUSED: &[u8] = b"numa nodes of memory refused";
 /// The key of the fact that says that the system is in confidential computing.

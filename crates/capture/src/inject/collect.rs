@@ -13,7 +13,8 @@ use super::library::text_at;
 use super::nvml::{Counter, Gpu, Nvml};
 use super::{environment, files, numa, pinned, placement, triggers, waits};
 use crate::format::{
-    CONFIDENTIAL, ChunkWriter, NODE_OF_GPU, NODES_REFUSED, PINNED, PINNED_INCOMPLETE, Record, SHARED_GPU,
+    CLOCK_LIMIT_OF_GPU, CONFIDENTIAL, ChunkWriter, NODE_OF_GPU, NODES_REFUSED, PINNED, PINNED_INCOMPLETE,
+    POWER_LIMIT_OF_GPU, Record, SHARED_GPU, VERSION,
 };
 
 const MARKER_INSTANT: u32 = 1;
@@ -94,6 +95,9 @@ impl Collector {
             self.nvml = if self.counts_bytes { Nvml::load() } else { None };
             if self.nvml.is_some_and(|nvml| nvml.is_confidential()) {
                 self.definitions.fact(CONFIDENTIAL, b"on");
+            }
+            if let Some(driver) = self.nvml.and_then(|nvml| nvml.driver()) {
+                self.definitions.fact(&[VERSION, b"driver"].concat(), driver.as_bytes());
             }
         }
     }
@@ -266,10 +270,15 @@ impl Collector {
             && let Some(gpu) = nvml.gpu(id, uuid)
         {
             let root = Path::new("/");
-            let node = nvml.address(&gpu).filter(|_| numa::has_several(root));
-            if let Some(node) = node.and_then(|address| numa::node_of_gpu(root, &address)) {
-                let key = [NODE_OF_GPU, id.to_string().as_bytes()].concat();
-                self.definitions.fact(&key, node.to_string().as_bytes());
+            let address = nvml.address(&gpu).filter(|_| numa::has_several(root));
+            for (key, value) in [
+                (NODE_OF_GPU, address.and_then(|address| numa::node_of_gpu(root, &address))),
+                (CLOCK_LIMIT_OF_GPU, nvml.max_clock(&gpu)),
+                (POWER_LIMIT_OF_GPU, nvml.power_limit(&gpu)),
+            ] {
+                let Some(value) = value else { continue };
+                let key = [key, id.to_string().as_bytes()].concat();
+                self.definitions.fact(&key, value.to_string().as_bytes());
             }
             self.gpus.push(gpu);
             self.links(false);

@@ -11,6 +11,8 @@ use super::library::Library;
 type Init = unsafe extern "C" fn() -> c_int;
 type ByUuid = unsafe extern "C" fn(*const c_char, *mut *mut c_void) -> c_int;
 type Number = unsafe extern "C" fn(*mut c_void, *mut u32) -> c_int;
+type Text = unsafe extern "C" fn(*mut c_char, u32) -> c_int;
+type Clock = unsafe extern "C" fn(*mut c_void, c_int, *mut u32) -> c_int;
 type Processes = unsafe extern "C" fn(*mut c_void, *mut u32, *mut c_void) -> c_int;
 type PciInfo = unsafe extern "C" fn(*mut c_void, *mut PciAddress) -> c_int;
 type Confidential = unsafe extern "C" fn(*mut ConfidentialState) -> c_int;
@@ -65,6 +67,11 @@ impl Counter {
     }
 }
 
+/// NVML's number of the clock of the multiprocessors.
+const MULTIPROCESSORS: c_int = 1;
+/// NVML's texts are shorter.
+const LONGEST_TEXT: usize = 96;
+
 /// The counters are 32 bits wide if the driver reports them as unsigned ints.
 const UNSIGNED_INT: u32 = 1;
 
@@ -79,6 +86,9 @@ pub(super) struct Nvml {
     processes: Option<Processes>,
     pci: Option<PciInfo>,
     confidential: Option<Confidential>,
+    driver: Option<Text>,
+    max_clock: Option<Clock>,
+    power_limit: Option<Number>,
 }
 
 /// One GPU and its counters.
@@ -121,6 +131,12 @@ impl Nvml {
                     .map(|address| transmute::<*mut c_void, PciInfo>(address)),
                 confidential: symbol(c"nvmlSystemGetConfComputeState")
                     .map(|address| transmute::<*mut c_void, Confidential>(address)),
+                driver: symbol(c"nvmlSystemGetDriverVersion")
+                    .map(|address| transmute::<*mut c_void, Text>(address)),
+                max_clock: symbol(c"nvmlDeviceGetMaxClockInfo")
+                    .map(|address| transmute::<*mut c_void, Clock>(address)),
+                power_limit: symbol(c"nvmlDeviceGetEnforcedPowerLimit")
+                    .map(|address| transmute::<*mut c_void, Number>(address)),
                 fields: symbol(c"nvmlDeviceGetFieldValues")
                     .map(|address| transmute::<*mut c_void, Fields>(address)),
             })
@@ -132,6 +148,30 @@ impl Nvml {
         let mut state = ConfidentialState::default();
         // SAFETY: room for the answer.
         self.confidential.is_some_and(|ask| unsafe { ask(&raw mut state) } == 0) && state.is_enabled == 1
+    }
+
+    /// The version of the driver: `580.159.04`.
+    pub(super) fn driver(&self) -> Option<String> {
+        let mut text = [0_u8; LONGEST_TEXT];
+        // SAFETY: room for the text, and its size.
+        if unsafe { (self.driver?)(text.as_mut_ptr().cast(), LONGEST_TEXT as u32) } != 0 {
+            return None;
+        }
+        Some(CStr::from_bytes_until_nul(&text).ok()?.to_str().ok()?.to_owned())
+    }
+
+    /// The highest clock of a GPU's multiprocessors, in MHz.
+    pub(super) fn max_clock(&self, gpu: &Gpu) -> Option<u32> {
+        let mut clock = 0;
+        // SAFETY: a handle from NVML, and a pointer to store the clock.
+        (unsafe { (self.max_clock?)(gpu.handle, MULTIPROCESSORS, &raw mut clock) } == 0).then_some(clock)
+    }
+
+    /// The power that the driver keeps a GPU below, in milliwatts.
+    pub(super) fn power_limit(&self, gpu: &Gpu) -> Option<u32> {
+        let mut power = 0;
+        // SAFETY: a handle from NVML, and a pointer to store the power.
+        (unsafe { (self.power_limit?)(gpu.handle, &raw mut power) } == 0).then_some(power)
     }
 
     pub(super) fn gpu(&self, id: u32, uuid: [u8; 16]) -> Option<Gpu> {

@@ -31,7 +31,11 @@ fn parts() -> &'static Path {
         rustc.args(["--cfg", "feature=\"injected\"", "-o"]).arg(folder.join("library.so"));
         build(rustc.arg(crate_root.join("src/lib.rs")));
         let sources = crate_root.join("tests/common");
-        for (name, source) in [("libcupti.so.13", "cupti.c"), ("libcuda.so.1", "driver.c")] {
+        let nvml = "../../../cli/tests/suite/common/nvml.c";
+        std::fs::create_dir_all(folder.join("nvml")).unwrap();
+        for (name, source) in
+            [("libcupti.so.13", "cupti.c"), ("libcuda.so.1", "driver.c"), ("nvml/libnvidia-ml.so.1", nvml)]
+        {
             let mut cc = Command::new("cc");
             build(cc.args(["-shared", "-fPIC", "-o"]).arg(folder.join(name)).arg(sources.join(source)));
         }
@@ -88,7 +92,11 @@ impl Rig {
     pub(crate) fn program(&self, how: &str, environment: &[(&str, &str)]) -> Command {
         let mut program = Command::new(parts().join("program"));
         program.arg(parts().join("library.so")).arg(how);
-        program.env("LD_LIBRARY_PATH", parts()).env("BUSBOUND_RECORD_TO", self.at("run.bbt"));
+        // The fake NVML only where a test asks for it: others do without its counters.
+        let nvml = environment.contains(&("WITH_NVML", "1")).then(|| parts().join("nvml"));
+        let paths = std::iter::once(parts().to_owned()).chain(nvml);
+        program.env("LD_LIBRARY_PATH", std::env::join_paths(paths).unwrap());
+        program.env("BUSBOUND_RECORD_TO", self.at("run.bbt"));
         program.env("BUFFER", self.at("buffer")).env("SIZES", self.at("sizes"));
         program.env_remove("CUDA_HOME").env_remove("CUDA_PATH");
         program.envs(environment.iter().copied());
@@ -107,6 +115,8 @@ pub(crate) struct Recorded {
     pub(crate) kernels_off_ms: u64,
     pub(crate) gpus: Vec<(u32, String, u64)>,
     pub(crate) facts: Vec<String>,
+    /// The values of facts, by their keys.
+    pub(crate) values: BTreeMap<String, String>,
     pub(crate) notes: Vec<String>,
     /// The memory of copies, and the waits of streams for other things.
     pub(crate) accesses: Vec<String>,
@@ -127,7 +137,10 @@ impl Recorded {
             for record in Records::of(&payload) {
                 match record {
                     Record::Name { id, text: name } => _ = names.insert(id, text(name)),
-                    Record::Fact { key, .. } => shown.facts.push(text(key)),
+                    Record::Fact { key, value } => {
+                        shown.facts.push(text(key));
+                        shown.values.insert(text(key), text(value));
+                    }
                     Record::Note { text: note } => shown.notes.push(text(note)),
                     Record::Copy { .. } => shown.copies += 1,
                     Record::Memset { .. } => shown.memsets += 1,

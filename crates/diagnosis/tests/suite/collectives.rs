@@ -5,7 +5,7 @@ use busbound_diagnosis::{
     CollectiveGroup, CollectiveOp, Diagnosis, FigureId, FindingId, Options, Source, diagnose,
 };
 use busbound_machine::Machine;
-use busbound_trace::{Collective, Gpu, Trace, TraceBuilder};
+use busbound_trace::{Collective, Gpu, GpuLimits, Trace, TraceBuilder};
 
 fn recorded(file: &str) -> Diagnosis {
     diagnosis_of(&root().join("fixtures/collectives").join(file))
@@ -76,6 +76,7 @@ fn steps_in(mut trace: TraceBuilder, gpu: &str, elements: u64, steps: &[&[i64]])
             multiprocessors: None,
             compute_capability: None,
             link: None,
+            limits: GpuLimits::default(),
         });
     }
     let (host, compute, comm) = (trace.thread(1, 1), trace.stream(0, 7), trace.stream(0, 30));

@@ -5,8 +5,8 @@ use busbound_diagnosis::{
 };
 use busbound_machine::Machine;
 use busbound_trace::{
-    Bytes, FileReads, Gpu, MemoryKind, Nanos, ReadOptions, RecordedLink, Timestamp, TraceBuilder, TrackId,
-    Transfer, open,
+    Bytes, FileReads, Gpu, GpuLimits, MemoryKind, Nanos, ReadOptions, RecordedLink, Timestamp, TraceBuilder,
+    TrackId, Transfer, open,
 };
 
 use crate::common::{diagnosis_of, root};
@@ -26,9 +26,15 @@ impl Run {
         let mut trace = TraceBuilder::default();
         let (host, stream) = (trace.thread(1, 1), trace.stream(0, 7));
         let link = RecordedLink { generation: 5, lanes: 16, most_generation: 5, most_lanes: 16 };
-        let (memory, multiprocessors, compute_capability) = (None, None, None);
-        let name = "NVIDIA H200".to_owned();
-        trace.gpu(Gpu { id: 0, name, memory, multiprocessors, compute_capability, link: Some(link) });
+        trace.gpu(Gpu {
+            id: 0,
+            name: "NVIDIA H200".to_owned(),
+            memory: None,
+            multiprocessors: None,
+            compute_capability: None,
+            link: Some(link),
+            limits: GpuLimits::default(),
+        });
         Self { trace, host, stream, correlation: 0 }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use busbound_diagnosis::{Device, LostPart, Process, RankOrigin, SourceFacts, StepPattern, Stream, Survey};
-use busbound_trace::Direction;
+use busbound_trace::{Direction, RecordedLink};
 
 use crate::text::Table;
 
@@ -76,8 +76,19 @@ fn gpus(survey: &Survey) -> String {
     }
     let mut models: BTreeMap<String, u32> = BTreeMap::new();
     for gpu in &survey.gpus {
-        let memory = gpu.memory.map(|m| format!(", {}", bytes(m.get()))).unwrap_or_default();
-        *models.entry(format!("{}{memory}", gpu.name)).or_default() += 1;
+        let link = |link: RecordedLink| {
+            let RecordedLink { generation, lanes, most_generation, most_lanes } = link;
+            format!("PCIe {generation} x{lanes} (max {most_generation} x{most_lanes})")
+        };
+        let facts = [
+            Some(gpu.name.clone()),
+            gpu.memory.map(|memory| bytes(memory.get())),
+            gpu.link.map(link),
+            gpu.limits.clock_mhz.map(|clock| format!("up to {clock} MHz")),
+            gpu.limits.power_watts.map(|power| format!("up to {power} W")),
+        ];
+        let model = facts.into_iter().flatten().collect::<Vec<_>>().join(", ");
+        *models.entry(model).or_default() += 1;
     }
     models.into_iter().map(|(model, n)| format!("{n} × {model}")).collect::<Vec<_>>().join("; ")
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use busbound_capture::format::{
-    CONFIDENTIAL, CPUS, FileCounts, HOST_MEMORY, Launch as RecordedLaunch, PINNED, PINNED_INCOMPLETE, Record,
-    SHARED_GPU, Stream, UNKNOWN_STREAM, VARIABLE, VERSION,
+    CLOCK_LIMIT_OF_GPU, CONFIDENTIAL, CPUS, FileCounts, HOST_MEMORY, Launch as RecordedLaunch, PINNED,
+    PINNED_INCOMPLETE, POWER_LIMIT_OF_GPU, Record, SHARED_GPU, Stream, UNKNOWN_STREAM, VARIABLE, VERSION,
 };
 
 use super::accesses::access;
@@ -20,7 +20,7 @@ use crate::model::launch::Launch;
 use crate::model::link::LinkTraffic;
 use crate::model::names::NameId;
 use crate::model::numa::HostNode;
-use crate::model::origin::{Distributed, Gpu, RecordedLink};
+use crate::model::origin::{Distributed, Gpu, GpuLimits, RecordedLink};
 use crate::model::size::Bytes;
 use crate::model::stats::LossKind;
 use crate::model::time::{Nanos, Timestamp};
@@ -146,6 +146,8 @@ impl<'a> Recording<'a> {
                     multiprocessors: Some(multiprocessors),
                     compute_capability: Some(capability),
                     link: self.links.get(&id).copied(),
+                    // Known at the end.
+                    limits: GpuLimits::default(),
                 };
                 self.trace.gpu(gpu);
             }
@@ -180,15 +182,10 @@ impl<'a> Recording<'a> {
             *best = seen;
         }
         let best = *best;
-        let origin = self.trace.origin();
-        if let Some(known) = origin.gpus.iter_mut().find(|known| known.id == device(gpu)) {
+        let known = &mut self.trace.origin().gpus;
+        if let Some(known) = known.iter_mut().find(|known| known.id == device(gpu)) {
             known.link = Some(best);
         }
-        let text = format!(
-            "PCIe {} x{} (max {} x{})",
-            best.generation, best.lanes, seen.most_generation, seen.most_lanes
-        );
-        origin.versions.insert(format!("link of GPU {gpu}"), text);
     }
 
     fn add_work(&mut self, record: &Record<'_>) {
@@ -276,6 +273,9 @@ impl<'a> Recording<'a> {
         origin.numa = numa(&self.facts);
         origin.pinned_sizes = pinned_sizes(&self.facts);
         origin.is_confidential = self.facts.contains_key(CONFIDENTIAL);
+        for gpu in &mut origin.gpus {
+            gpu.limits = limits(&self.facts, gpu.id);
+        }
         let number = |key: &[u8]| self.facts.get(key).and_then(|text| text.parse().ok());
         let (rank, world_size) = (number(b"RANK"), number(b"WORLD_SIZE"));
         if rank.is_some() || world_size.is_some() {
@@ -290,6 +290,16 @@ fn pinned_sizes(facts: &BTreeMap<Vec<u8>, String>) -> Option<BTreeMap<u64, u32>>
     let sizes: BTreeMap<u64, u32> =
         facts.iter().filter_map(|(key, count)| Some((size_of(key)?, count.parse().ok()?))).collect();
     (!sizes.is_empty() && !facts.contains_key(PINNED_INCOMPLETE)).then_some(sizes)
+}
+
+/// What the recorder wrote about a GPU.
+fn limits(facts: &BTreeMap<Vec<u8>, String>, gpu: i32) -> GpuLimits {
+    let number =
+        |key: &[u8]| -> Option<u32> { facts.get(&[key, gpu.to_string().as_bytes()].concat())?.parse().ok() };
+    GpuLimits {
+        clock_mhz: number(CLOCK_LIMIT_OF_GPU),
+        power_watts: number(POWER_LIMIT_OF_GPU).map(|milliwatts| milliwatts.div_ceil(1000)),
+    }
 }
 
 /// What the recorder wrote about the process; `None` in recordings that are older.

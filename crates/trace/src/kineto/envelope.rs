@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::kineto::cursor::Raw;
 use crate::kineto::text::decode;
-use crate::model::origin::{Distributed, Gpu, Origin};
+use crate::model::origin::{Distributed, Gpu, GpuLimits, Origin};
 use crate::model::size::Bytes;
 
 /// Characters of each key to show for a file that is not a trace.
@@ -206,6 +206,7 @@ fn gpu(value: &Value) -> Option<Gpu> {
         multiprocessors: small(value, "numSms"),
         compute_capability: small(value, "computeMajor").zip(small(value, "computeMinor")),
         link: None,
+        limits: GpuLimits::default(),
     })
 }
 

@@ -94,6 +94,18 @@ pub struct Gpu {
     pub compute_capability: Option<(u32, u32)>,
     /// Its PCIe link during the run, if recorded.
     pub link: Option<RecordedLink>,
+    /// What the driver keeps it within, if recorded.
+    #[serde(default)]
+    pub limits: GpuLimits,
+}
+
+/// Settings of a GPU that may differ between machines of one kind.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct GpuLimits {
+    /// The highest clock of the multiprocessors.
+    pub clock_mhz: Option<u32>,
+    pub power_watts: Option<u32>,
 }
 
 /// A PCIe link as reported by the driver during the run. The generation is the highest one seen: links save power

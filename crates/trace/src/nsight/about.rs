@@ -3,7 +3,7 @@
 use super::Reading;
 use super::enumeration::Enumeration;
 use super::identity::GlobalId;
-use crate::model::origin::Gpu;
+use crate::model::origin::{Gpu, GpuLimits};
 use crate::model::size::Bytes;
 use crate::model::stats::LossKind;
 use crate::model::track::Place;
@@ -74,6 +74,7 @@ impl Reading<'_, '_> {
                 multiprocessors: number(3).filter(|count| *count > 0),
                 compute_capability: number(4).zip(number(5)).filter(|(major, _)| *major > 0),
                 link: None,
+                limits: GpuLimits::default(),
             };
             if !gpu.name.is_empty() {
                 reading.trace.gpu(gpu);

@@ -9,7 +9,7 @@ use crate::model::builder::TraceBuilder;
 use crate::model::kind::EventKind;
 use crate::model::launch::Launch;
 use crate::model::memory::{MemoryOwner, MemorySample};
-use crate::model::origin::Gpu;
+use crate::model::origin::{Gpu, GpuLimits};
 use crate::model::size::Bytes;
 use crate::model::stats::LossKind;
 use crate::model::time::Timestamp;
@@ -174,6 +174,7 @@ impl<'a, 't, 'w> PlaneReader<'a, 't, 'w> {
             multiprocessors: small("core_count"),
             compute_capability: small("compute_cap_major").zip(small("compute_cap_minor")),
             link: None,
+            limits: GpuLimits::default(),
         });
     }
 

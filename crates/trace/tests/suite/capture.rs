@@ -6,8 +6,8 @@ use busbound_capture::format::{
     ChunkWriter, FileCounts, Launch, MAGIC, Record, Stream, UNKNOWN_STREAM, streams,
 };
 use busbound_trace::{
-    Access, Bytes, Direction, EventKind, FileReads, HostNode, LossKind, MemoryKind, Nanos, OpenError, Place,
-    ReadOptions, StreamKind, SyncKind, Timestamp, Trace, read,
+    Access, Bytes, Direction, EventKind, FileReads, GpuLimits, HostNode, LossKind, MemoryKind, Nanos,
+    OpenError, Place, ReadOptions, StreamKind, SyncKind, Timestamp, Trace, read,
 };
 
 const ON: Stream = Stream { device: 0, stream: 7 };
@@ -208,6 +208,30 @@ fn the_numa_nodes_of_copies_and_gpus_are_read() {
     // A part of the run keeps them.
     let part = trace.part(|event| event.kind() == EventKind::Copy);
     assert_eq!(part.events().filter_map(|event| event.host_node()).count(), 2);
+}
+
+#[test]
+fn the_driver_and_the_limits_of_gpus_are_read() {
+    let mut writer = ChunkWriter::default();
+    for (key, value) in [
+        ("cpus", "8"),
+        ("version driver", "580.159.04"),
+        ("clock limit of gpu 0", "1980"),
+        ("power limit of gpu 0", "699999"),
+        ("power limit of gpu 1", "400000"),
+    ] {
+        writer.add(&Record::Fact { key: key.as_bytes(), value: value.as_bytes() });
+    }
+    let mut chunks = recording();
+    chunks.insert(2, writer.take().unwrap());
+    let trace = opened(&chunks.concat()).unwrap();
+    let origin = trace.origin();
+    let limits = GpuLimits { clock_mhz: Some(1980), power_watts: Some(700) };
+    assert_eq!(origin.gpus[0].limits, limits);
+    assert_eq!(origin.environment().versions["driver"], "580.159.04");
+    let hardware = origin.environment().with_used(origin.gpus.iter()).hardware;
+    assert_eq!(hardware["clock limit"], "1980 MHz");
+    assert_eq!(hardware["power limit"], "700 W");
 }
 
 #[test]

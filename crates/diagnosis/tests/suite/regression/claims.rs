@@ -2,7 +2,7 @@
 
 use busbound_diagnosis::{Bound, Diagnosis, Finding, FindingId, Options, Source, diagnose, what_if};
 use busbound_machine::Machine;
-use busbound_trace::{Gpu, MemoryKind, TraceBuilder, TrackId, Transfer};
+use busbound_trace::{Gpu, GpuLimits, MemoryKind, TraceBuilder, TrackId, Transfer};
 use busbound_whatif::replay::{CudaGraph, NoSync};
 
 pub(super) const US: i64 = 1_000;
@@ -50,6 +50,7 @@ impl Program {
             multiprocessors: None,
             compute_capability: Some(capability),
             link: None,
+            limits: GpuLimits::default(),
         };
         self.trace.gpu(gpu);
     }
