@@ -27,7 +27,10 @@ pub(crate) struct StageArgs {
     /// The most pinned memory for each GPU of a process, in MiB [default: 256]
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(32..=65536), hide_short_help = true)]
     pub(crate) ring_mib: Option<u64>,
-    /// Leave copies below this size to the driver, in KiB [default: 2048]
+    /// Leave copies below this size to the driver, in KiB [default: 2048, or what --machine says]
     #[arg(long, value_name = "KIB", value_parser = clap::value_parser!(u64).range(1..=1048576), hide_short_help = true)]
     pub(crate) min_kib: Option<u64>,
+    /// Stage copies from the size on at which that gains on this machine, by the profile of `busbound bench`
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    pub(crate) machine: Option<String>,
 }

@@ -4,11 +4,13 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
 
+use busbound::whatif::replay::staged_from;
 use busbound_apply::settings::{self, Mode};
 
 use super::library::APPLY;
 use crate::args::run::StageArgs;
 use crate::failure::Failure;
+use crate::request::machine_named;
 
 /// What the loader loads first.
 const PRELOAD: &str = "LD_PRELOAD";
@@ -28,7 +30,7 @@ pub(crate) fn staged(command: &[OsString], mode: Mode, args: &StageArgs) -> Resu
     let numbers = [
         (settings::THREADS, args.threads),
         (settings::RING_MIB, args.ring_mib),
-        (settings::SMALLEST_KIB, args.min_kib),
+        (settings::SMALLEST_KIB, smallest_kib(args)?),
     ];
     for (name, number) in numbers {
         if let Some(number) = number {
@@ -36,6 +38,15 @@ pub(crate) fn staged(command: &[OsString], mode: Mode, args: &StageArgs) -> Resu
         }
     }
     Ok(command)
+}
+
+/// From which size on copies are staged; `None` if the library's own threshold counts.
+fn smallest_kib(args: &StageArgs) -> Result<Option<u64>, Failure> {
+    let (None, Some(name)) = (args.min_kib, &args.machine) else { return Ok(args.min_kib) };
+    let gains_from = staged_from(&machine_named(name)?.link_of(None));
+    let is_unknown =
+        || Failure::usage(format!("--machine {name} is not measured: give a profile of `busbound bench`"));
+    Ok(Some(gains_from.ok_or_else(is_unknown)? >> 10))
 }
 
 /// Where the processes of a run leave their counters.

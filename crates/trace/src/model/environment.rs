@@ -38,17 +38,17 @@ impl Environment {
 
     /// With links and limits of the GPUs that the process used.
     pub fn with_used<'g>(mut self, used: impl Iterator<Item = &'g Gpu> + Clone) -> Self {
-        let link = |gpu: &Gpu| gpu.link.map(|link| format!("{} x{}", link.generation, link.lanes));
-        let clock = |gpu: &Gpu| gpu.limits.clock_mhz.map(|mhz| format!("{mhz} MHz"));
-        let power = |gpu: &Gpu| gpu.limits.power_watts.map(|watts| format!("{watts} W"));
-        let facts: [(&str, &dyn Fn(&Gpu) -> Option<String>); 3] =
-            [("PCIe link", &link), ("clock limit", &clock), ("power limit", &power)];
-        for (name, of) in facts {
-            let values: BTreeSet<String> = used.clone().filter_map(of).collect();
+        let mut add = |name: &str, values: BTreeSet<String>| {
             if !values.is_empty() {
                 self.hardware.insert(name.to_owned(), Vec::from_iter(values).join(", "));
             }
-        }
+        };
+        let link = |gpu: &Gpu| gpu.link.map(|link| format!("{} x{}", link.generation, link.lanes));
+        add("PCIe link", used.clone().filter_map(link).collect());
+        let clock = |gpu: &Gpu| gpu.limits.clock_mhz.map(|mhz| format!("{mhz} MHz"));
+        add("clock limit", used.clone().filter_map(clock).collect());
+        let power = |gpu: &Gpu| gpu.limits.power_watts.map(|watts| format!("{watts} W"));
+        add("power limit", used.filter_map(power).collect());
         self
     }
 

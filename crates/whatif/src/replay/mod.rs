@@ -21,7 +21,7 @@ use busbound_trace::{Direction, EventId};
 pub use busbound_cause::TraceRange;
 pub use changes::{
     About, Async, Change, Coalesce, Copied, CudaGraph, Keep, LoaderPin, NoSync, Optimizer, OtherLink, Pin,
-    Prefetch, Resident, Spread, Stage, Stream, UnknownChange, Workers, all_changes,
+    Prefetch, Resident, Spread, Stage, Stream, UnknownChange, Workers, all_changes, staged_from,
 };
 
 pub use job::{Job, JobRank, NoJob};

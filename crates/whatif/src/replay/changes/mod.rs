@@ -44,7 +44,7 @@ pub use pin::Pin;
 pub use prefetch::Prefetch;
 pub use resident::Resident;
 pub use spread::Spread;
-pub use stage::Stage;
+pub use stage::{Stage, staged_from};
 pub use stream::Stream;
 pub use workers::Workers;
 
