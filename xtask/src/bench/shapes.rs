@@ -37,9 +37,15 @@ pub(crate) fn run(program: &Path, repetitions: usize) -> anyhow::Result<()> {
         "Traces in torch.profiler's format, made by xtask/src/bench/shapes.rs. Processor time of `busbound diagnose`, all threads, in seconds: the least of \
          {repetitions} runs; in parentheses the most. Half as many is measured too: twice the time is linear.\n"
     )?;
-    writeln!(text, "| | half as many | peak memory | all | peak memory | times as long | goal |\n|---|---:|---:|---:|---:|---:|---:|")?;
+    writeln!(
+        text,
+        "| | half as many | peak memory | all | peak memory | times as long | goal |\n|---|---:|---:|---:|---:|---:|---:|"
+    )?;
     for (shape, what, number, goal) in SHAPES {
-        let [half, all] = [measure(program, shape, number / 2, repetitions)?, measure(program, shape, number, repetitions)?];
+        let [half, all] = [
+            measure(program, shape, number / 2, repetitions)?,
+            measure(program, shape, number, repetitions)?,
+        ];
         let shown = |runs: &Runs| {
             let (least, most) = extremes(&runs.processor);
             format!("{least:.2} ({most:.2}) | {:.0} MB", runs.peak_mb)

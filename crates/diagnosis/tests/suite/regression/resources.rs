@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use busbound_diagnosis::{Diagnosis, FindingId, Options, Source, diagnose};
 use busbound_machine::Machine;
-use busbound_trace::{Bytes, Direction, LinkTraffic, MemoryKind, Timestamp, Transfer};
+use busbound_trace::{Bytes, Direction, LinkTraffic, MemoryKind, Timestamp, TraceBuilder, Transfer};
 
 use super::claims::{MS, Program, US, found};
 
@@ -164,4 +164,29 @@ fn copies_that_wait_and_are_slow_are_pageable_where_the_kind_is_not_recorded() {
     for (gbps, waits) in [(50.0, true), (9.0, false)] {
         assert!(found(&of(gbps, waits), FindingId::PageableCopies).is_none(), "{gbps} GB/s");
     }
+}
+
+/// ROCm reports all copies on stream 0, whatever stream they were issued on (kineto#1398): that they share it with kernels says nothing.
+#[test]
+fn no_finding_rests_on_the_stream_of_copies_on_amd() {
+    let of = |runtime: &str| {
+        let mut trace = TraceBuilder::default();
+        let (host, stream) = (trace.thread(1, 1), trace.stream(0, 0));
+        let (copy, launch) = (format!("{runtime}MemcpyAsync"), format!("{runtime}LaunchKernel"));
+        let pinned = Transfer::host_to_device(MemoryKind::Pinned, 100_000_000);
+        for i in 0..10i64 {
+            let (at, id) = (i * 12 * MS, 2 * i as u64);
+            trace.annotation(host, &format!("ProfilerStep#{i}"), at..at + 12 * MS);
+            trace.runtime_call(host, &copy, at + 10 * US..at + 20 * US).correlation(id + 1);
+            trace.copy(stream, pinned, at + 30 * US..at + 2 * MS).correlation(id + 1);
+            trace.runtime_call(host, &launch, at + 30 * US..at + 40 * US).correlation(id + 2);
+            trace.kernel(stream, "gemm", at + 2 * MS + 10 * US..at + 11 * MS).correlation(id + 2);
+        }
+        let machine = Machine::named("pcie5x16").unwrap();
+        diagnose(&trace.finish(), &Source::named("built"), &machine, &Options::default())
+    };
+    let on_streams = [FindingId::SerializedCopies, FindingId::LatePrefetch, FindingId::NonBlockingPageable];
+    let rests = |run: &Diagnosis| on_streams.iter().any(|id| found(run, *id).is_some());
+    assert!(rests(&of("cuda")), "the same run on NVIDIA");
+    assert!(!rests(&of("hip")));
 }
