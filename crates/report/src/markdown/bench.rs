@@ -29,8 +29,12 @@ pub(crate) fn bench_as_markdown(bench: &Benchmark) -> String {
             let _ = writeln!(out, "  1. {}", inline(&cause));
         }
     }
-    let tables = [scatter::grid(&bench.profile), text::double_buffer(bench), text::offload(bench, None)];
-    for table in tables.into_iter().flatten() {
+    let grids = scatter::grids(&bench.profile);
+    if !grids.is_empty() {
+        paragraph(&mut out, scatter::WHAT);
+    }
+    let others = [text::double_buffer(bench), text::offload(bench, None)];
+    for table in grids.into_iter().chain(others.into_iter().flatten()) {
         grid(&mut out, &table);
     }
     for sentence in text::plan_errors(bench) {

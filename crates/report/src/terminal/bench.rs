@@ -31,7 +31,12 @@ pub(crate) fn bench_as_terminal(bench: &Benchmark, width: u16) -> String {
             hanging(&mut out, &format!("              {}. ", i + 1), cause, width);
         }
     }
-    if let Some(table) = scatter::grid(&bench.profile) {
+    let grids = scatter::grids(&bench.profile);
+    if !grids.is_empty() {
+        out.push('\n');
+        hanging(&mut out, "  ", scatter::WHAT, width);
+    }
+    for table in grids {
         out.push('\n');
         columns(&mut out, &table, width);
     }
