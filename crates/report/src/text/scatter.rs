@@ -36,7 +36,9 @@ pub(crate) fn grids(profile: &MachineProfile) -> Vec<Table> {
         ("pageable H2D", Direction::H2d, Memory::Pageable),
         ("pageable D2H", Direction::D2h, Memory::Pageable),
     ];
-    ways.into_iter().filter_map(|(title, direction, memory)| grid(title, &best(profile, direction, memory))).collect()
+    ways.into_iter()
+        .filter_map(|(title, direction, memory)| grid(title, &best(profile, direction, memory)))
+        .collect()
 }
 
 fn grid(title: &'static str, best: &Best) -> Option<Table> {

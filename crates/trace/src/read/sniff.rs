@@ -18,7 +18,7 @@ pub(crate) enum Content {
 }
 
 /// Formats that are not supported, by their first bytes.
-const FOREIGN: [(&[u8], &str, &str); 14] = [
+const FOREIGN: [(&[u8], &str, &str); 16] = [
     (b"\x28\xb5\x2f\xfd", "zstd-compressed", "decompress it first: zstd -d FILE"),
     (b"BZh", "bzip2-compressed", "decompress it first: bunzip2 FILE"),
     (b"\xfd7zXZ\0", "xz-compressed", "decompress it first: unxz FILE"),
@@ -32,6 +32,16 @@ const FOREIGN: [(&[u8], &str, &str); 14] = [
     (b"PAR1", "a Parquet file", "pass the trace that it was made from"),
     (b"\x93NUMPY", "a NumPy array", "pass the file that torch.profiler's export_chrome_trace wrote"),
     (b"\x80\x04", "a Python pickle", "pass the file that torch.profiler's export_chrome_trace wrote"),
+    (
+        b"\"Kind\",\"Agent_Id\"",
+        "a CSV table of rocprofv3",
+        "record with torch.profiler, which has ROCm's copies and kernels too",
+    ),
+    (
+        b"\"Index\",\"KernelName\"",
+        "a CSV table of rocprof",
+        "record with torch.profiler, which has ROCm's copies and kernels too",
+    ),
     (b"<", "HTML or XML", "pass the JSON trace itself, not a web page"),
 ];
 
@@ -161,6 +171,8 @@ mod tests {
         assert_eq!(what(b"\xff\xd8\xff\xe0\0\x10JFIF"), "a JPEG image");
         assert_eq!(what(b"%PDF-1.7"), "a PDF");
         assert_eq!(what(b"PAR1\x15\x04"), "a Parquet file");
+        assert_eq!(what(b"\"Kind\",\"Agent_Id\",\"Queue_Id\"\n"), "a CSV table of rocprofv3");
+        assert_eq!(what(b"\"Index\",\"KernelName\",\"gpu-id\"\n"), "a CSV table of rocprof");
         assert_eq!(what(b"{\"traceEvents\": ["), "kineto-json");
     }
 }
