@@ -29,6 +29,7 @@ mod search;
 mod sharing;
 mod simulate;
 pub mod thresholds;
+pub mod training;
 
 use busbound_trace::{Interval, Timestamp};
 

@@ -16,6 +16,7 @@ use self::nested::Nested;
 use crate::captures::capture_times;
 use crate::search::first_after_near;
 use crate::thresholds::{HOST_STRETCH, LONG_COPY_CALL};
+use crate::training::is_optimizer;
 use busbound_trace::{
     Call, Event, EventId, EventKind, Interval, IntervalSet, Label, NameId, Nanos, Timestamp, Trace, Track,
     TrackId,
@@ -68,7 +69,7 @@ impl NameKinds {
             inputs: names.iter().map(is_input).collect(),
             compilations: names.iter().map(is_compilation).collect(),
             users: names.iter().map(is_users_code).collect(),
-            optimizers: names.iter().map(uses::is_optimizer).collect(),
+            optimizers: names.iter().map(is_optimizer).collect(),
             operators: names.iter().map(uses::operator_use).collect(),
         }
     }

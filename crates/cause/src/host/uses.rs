@@ -133,11 +133,6 @@ pub(super) fn operator_use(name: &str) -> HostUse {
     }
 }
 
-/// Annotations and operators around an optimizer's work.
-pub(super) fn is_optimizer(name: &str) -> bool {
-    name.starts_with("Optimizer.")
-}
-
 fn time_without_launches(operator: Option<(Interval, bool)>) -> Nanos {
     operator.filter(|(_, launches)| !launches).map_or(Nanos::ZERO, |(operator, _)| operator.length())
 }

@@ -9,8 +9,8 @@ use busbound_whatif::replay::{
 use crate::analysis::confidential;
 use crate::analysis::cpu_optimizer::CpuOptimizer;
 use crate::analysis::facts::Facts;
+use crate::analysis::program::Program;
 use crate::analysis::returned::Returned;
-use crate::findings::Program;
 
 /// Changes worth trying for this trace.
 pub(crate) fn candidates(facts: &Facts<'_>) -> Vec<Vec<Change>> {
@@ -28,7 +28,7 @@ pub(crate) fn candidates(facts: &Facts<'_>) -> Vec<Vec<Change>> {
     }
     let comes_back = Returned::of(facts).is_some();
     // These remove the host work around the copies, as PyTorch's hooks do. In other programs it may be the program's own.
-    let is_torch = Program::of(facts) == Program::PyTorch;
+    let is_torch = facts.program == Program::PyTorch;
     for base in &bases {
         let mut add = |more: &[Change]| all.push(base.iter().cloned().chain(more.iter().cloned()).collect());
         add(&[]);

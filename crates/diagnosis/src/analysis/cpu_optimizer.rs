@@ -1,6 +1,7 @@
 //! Does the optimizer run on the CPU, and can it run elsewhere?
 
 use busbound_cause::HostUse;
+use busbound_cause::training::is_optimizer_step;
 use busbound_trace::{Event, Nanos};
 use busbound_whatif::replay::{Optimizer, Predicted};
 
@@ -41,7 +42,7 @@ impl CpuOptimizer {
 /// Whether an annotation is an update of weights on the CPU.
 fn is_run(facts: &Facts<'_>, event: &Event<'_>) -> bool {
     let on_cpu = facts.host.thread(event.track_id()).map(|times| &times.optimizer);
-    event.name().starts_with("Optimizer.step") && on_cpu.is_some_and(|times| times.covers(event.start()))
+    is_optimizer_step(event.name()) && on_cpu.is_some_and(|times| times.covers(event.start()))
 }
 
 fn on_gpu(facts: &Facts<'_>) -> Option<Predicted> {

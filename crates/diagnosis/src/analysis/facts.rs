@@ -24,6 +24,7 @@ use crate::activity::syncs::{self, Syncs};
 use crate::activity::timeline::{self, DeviceTimeline, Overlaps};
 use crate::analysis::breakdown::{Part, PartTimes, StepBreakdown};
 use crate::analysis::host_work::{HostWork, host_work};
+use crate::analysis::program::Program;
 use crate::analysis::replay::{self, Replayed};
 use crate::analysis::times::{Times, total_times};
 use crate::analysis::unprofiled::{Recording, Timed, Unprofiled};
@@ -35,6 +36,7 @@ use crate::unit::Unit;
 
 pub(crate) struct Facts<'a> {
     pub(crate) trace: &'a Trace,
+    pub(crate) program: Program,
     pub(crate) host: Host<'a>,
     pub(crate) communication: CollectiveNames,
     /// Of the first device with work.
@@ -181,6 +183,7 @@ impl<'a> Facts<'a> {
         let nccl_log = options.nccl_log.clone().map(|log| log.with_nvlink(has_nvlink));
         Self {
             trace,
+            program: Program::of(trace),
             host,
             communication,
             link,

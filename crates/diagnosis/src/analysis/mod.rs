@@ -25,6 +25,7 @@ pub(crate) mod layer_waits;
 pub(crate) mod loading;
 mod of_each;
 pub(crate) mod phases;
+pub(crate) mod program;
 pub(crate) mod replay;
 pub(crate) mod returned;
 pub(crate) mod slow_operands;

@@ -4,9 +4,9 @@ use busbound_cause::Resource;
 use serde_json::json;
 
 use super::common::host_idle::number_and_ms;
-use super::common::program::Program;
 use super::common::{Candidate, Document, Draft, Effort, Fix, Rule};
 use crate::analysis::facts::Facts;
+use crate::analysis::program::Program;
 use crate::findings::FindingId;
 use crate::quantity::{milliseconds, plural};
 use crate::saving::Saving;
@@ -43,7 +43,7 @@ fn fix(facts: &Facts<'_>) -> Fix {
         Unit::Trace => ("", "allocating once"),
         Unit::Step | Unit::Iteration => ("Do not call empty_cache() in the loop. ", RULE.doing),
     };
-    if Program::of(facts) == Program::Cuda {
+    if facts.program == Program::Cuda {
         let is_pooled = facts.host.allocations().any(|call| call.name().contains("AllocAsync"));
         let text = match is_pooled {
             true => {

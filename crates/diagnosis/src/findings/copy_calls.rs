@@ -9,10 +9,10 @@ use busbound_whatif::replay::Coalesce;
 use serde_json::json;
 
 use super::common::copies::{times_of, total_ms};
-use super::common::program::Program;
 use super::common::{Candidate, Document, Draft, Effort, Fix, Rule};
 use crate::activity::copies::Copy;
 use crate::analysis::facts::Facts;
+use crate::analysis::program::Program;
 use crate::quantity::{bytes, count, milliseconds};
 use crate::saving::Saving;
 
@@ -152,7 +152,7 @@ fn waiting(facts: &Facts<'_>, copies: &[&Copy<'_>]) -> Vec<Nanos> {
 }
 
 fn fix(facts: &Facts<'_>, fastest: &str) -> Fix {
-    if Program::of(facts) == Program::Cuda {
+    if facts.program == Program::Cuda {
         return Fix::new(format!(
             "Pack the pieces into one pinned buffer that is reused, copy it once, and address the pieces in it on the GPU.{fastest}"
         ));

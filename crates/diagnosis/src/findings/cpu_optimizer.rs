@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use busbound_cause::training::is_backward;
 use busbound_cause::{HostUse, Resource};
 use busbound_trace::{EventKind, Interval, IntervalSet, Nanos, Place, Track, TrackId};
 use busbound_whatif::replay::{Optimizer, Predicted};
@@ -173,7 +174,6 @@ fn backward_ms(facts: &Facts<'_>) -> f64 {
 
 /// When each thread ran the backward pass.
 fn backward_times(facts: &Facts<'_>) -> BTreeMap<TrackId, IntervalSet> {
-    let is_backward = |name: &str| name.starts_with("autograd::engine::");
     let backward: Vec<bool> = facts.trace.names().iter().map(is_backward).collect();
     let of_thread = |thread: Track<'_>| {
         let operators = thread.events().filter(|event| event.kind() == EventKind::Operator);

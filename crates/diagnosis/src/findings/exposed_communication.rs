@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use busbound_trace::EventKind;
 use serde_json::json;
 
-use super::common::program::only_infers;
 use super::common::{Candidate, Document, Draft, Effort, Fix, Rule};
 use crate::analysis::facts::Facts;
+use crate::analysis::program::only_infers;
 use crate::quantity::milliseconds;
 use crate::saving::Saving;
 use crate::settings::Target;
@@ -99,7 +99,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
 }
 
 fn fix(facts: &Facts<'_>, ddp: Option<SeenDdp>) -> Fix {
-    if only_infers(facts) {
+    if only_infers(facts.trace) {
         return Fix::new(
             "Each layer needs its result at once. Expert parallelism: two half batches by turns (vLLM: --enable-dbo). Tensor parallelism: fewer GPUs per copy of the model, \
              or a faster all-reduce (NVLS; the engine's custom all-reduce, which is off without peer access).",

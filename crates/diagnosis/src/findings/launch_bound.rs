@@ -5,13 +5,14 @@ use busbound_whatif::replay::CudaGraph;
 use serde_json::json;
 
 use super::common::copies::gaps_of;
-use super::common::program::Program;
 use super::common::{Candidate, Document, Draft, Effort, Fix, Rule};
 use busbound_cause::idle::GapCause;
+use busbound_cause::training::is_optimizer;
 
 use crate::activity::gaps::{IdleCause, call_times, idle_around_ms};
 use crate::analysis::facts::Facts;
 use crate::analysis::host_work::HostWork;
+use crate::analysis::program::Program;
 use crate::quantity::{milliseconds, plural};
 use crate::saving::Saving;
 use crate::settings::Target;
@@ -104,7 +105,7 @@ const NOT_CAPTURED: &str = "The host waits, copies or allocates between these la
 /// A fused optimizer helps only where there is an optimizer.
 fn fix(facts: &Facts<'_>) -> Fix {
     let what = if facts.unit() == Unit::Trace { "work that repeats" } else { "the step" };
-    match Program::of(facts) {
+    match facts.program {
         Program::PyTorch => {}
         Program::Xla => {
             return Fix::new(
@@ -117,7 +118,7 @@ fn fix(facts: &Facts<'_>) -> Fix {
             ));
         }
     }
-    let optimizes = facts.host.annotations().iter().any(|event| event.name().starts_with("Optimizer."));
+    let optimizes = facts.host.annotations().iter().any(|event| is_optimizer(event.name()));
     let (fused, code) = match optimizes {
         true => ("a fused optimizer (fused=True), ", TRAINING_CODE),
         false => ("", CODE),

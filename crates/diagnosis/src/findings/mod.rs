@@ -52,7 +52,6 @@ mod zero_copy;
 pub(crate) use common::find::{explaining_first, findings, limit_to_visible};
 pub(crate) use common::prize::prize;
 pub use common::prize::{AppliedFix, Prize};
-pub(crate) use common::program::Program;
 pub use common::{Candidate, Cost, Document, Effort, EvidenceUnit, Finding, Severity, WithoutCode};
 
 /// Declares the enum of ids and the rule of each.

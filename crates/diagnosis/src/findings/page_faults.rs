@@ -9,11 +9,11 @@ use serde_json::json;
 use super::common::copies::{bytes_moved, times_of};
 use super::common::host_idle::host_gaps;
 use super::common::pageable::{copied_once, is_once, pageable};
-use super::common::program::Program;
 use super::common::{Candidate, Document, Draft, Effort, Fix, Rule};
 use crate::activity::copies::{Copy, expected_ns};
 use crate::activity::gaps::{call_times, idle_inside_ms};
 use crate::analysis::facts::Facts;
+use crate::analysis::program::Program;
 use crate::quantity::{bytes, milliseconds, plural};
 use crate::saving::Saving;
 use crate::unit::Unit;
@@ -87,7 +87,7 @@ fn to_fresh_memory(facts: &Facts<'_>) -> Option<Draft> {
     let gbps = moved as f64 / copies.iter().map(|copy| nanos_with_host(copy)).sum::<f64>();
     let high = facts.breakdown.averaged(beyond)?;
     let new = if unit == Unit::Trace { "new".to_owned() } else { format!("new in each {unit}") };
-    let probably = if Program::of(facts) == Program::Cuda { "probably " } else { "" };
+    let probably = if facts.program == Program::Cuda { "probably " } else { "" };
     Some(Draft {
         title: None,
         saves: Saving { low: 0.5 * high, high },
@@ -104,7 +104,7 @@ fn to_fresh_memory(facts: &Facts<'_>) -> Option<Draft> {
             "idle_in_calls_ms_per_step": in_calls / steps,
             "pinned_ms_per_step": pinned / steps,
         }),
-        fix: match Program::of(facts) {
+        fix: match facts.program {
             _ if is_once(facts, &copies) => copied_once(),
             Program::Cuda => Fix::new("Allocate one host buffer with cudaMallocHost, and reuse it."),
             Program::PyTorch | Program::Xla => Fix::new(FIX).code(CODE),
@@ -121,7 +121,7 @@ fn may_be_where_it_came_from(facts: &Facts<'_>, copies: &[&Copy<'_>]) -> bool {
             |upload: &&&Copy<'_>| upload.bytes() == copy.bytes() && upload.event.end() <= copy.event.start();
         uploads.iter().any(|upload| is_same(&upload))
     };
-    Program::of(facts) == Program::Cuda && copies.iter().all(came_up)
+    facts.program == Program::Cuda && copies.iter().all(came_up)
 }
 
 /// From the start of a copy until the host has all of it: bytes that have crossed the bus still have to reach their pages.

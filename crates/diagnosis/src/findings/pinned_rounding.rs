@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use busbound_trace::MemoryKind;
 use serde_json::json;
 
-use super::common::program::Program;
 use super::common::{Candidate, Document, Draft, Effort, Fix, Rule};
 use crate::activity::copies::Copy;
 use crate::analysis::facts::Facts;
+use crate::analysis::program::Program;
 use crate::quantity::{bytes, plural};
 use crate::saving::Saving;
 
@@ -72,7 +72,7 @@ fn rounded(sizes: &BTreeMap<u64, u32>, copied: &[u64]) -> Vec<Rounded> {
 
 fn check(facts: &Facts<'_>) -> Option<Draft> {
     let sizes = facts.trace.origin().pinned_sizes.as_ref()?;
-    if Program::of(facts) != Program::PyTorch {
+    if facts.program != Program::PyTorch {
         return None;
     }
     let is_pinned = |copy: &&Copy<'_>| copy.host_memory() == Some(MemoryKind::Pinned);

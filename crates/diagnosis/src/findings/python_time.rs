@@ -10,7 +10,8 @@ use super::common::{Candidate, Document, Draft, Effort, Fix, Rule};
 use crate::activity::collectives::ON_HOST;
 use crate::analysis::facts::Facts;
 use crate::analysis::host_work::{NOT_RECORDED, waits_for};
-use crate::findings::{FindingId, Program};
+use crate::analysis::program::Program;
+use crate::findings::FindingId;
 use crate::quantity::{milliseconds, plural};
 use crate::saving::Saving;
 use crate::unit::Unit;
@@ -68,7 +69,7 @@ fn collects_garbage(name: &str) -> bool {
 
 /// How to find out what runs, and what to do then.
 fn see_what_runs(facts: &Facts<'_>, often: &str) -> Fix {
-    let program = Program::of(facts);
+    let program = facts.program;
     let has = |what: &str| facts.trace.origin().settings.get(what) == Some(&true);
     let record = match program {
         Program::PyTorch => "Record with with_stack=True (torch.profiler) or add NVTX ranges",
@@ -99,7 +100,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
     let garbage = idle.operators.iter().any(|name| collects_garbage(name));
     let longest = idle.at.iter().map(|gap| gap.length()).max().unwrap_or_default().as_millis();
     let in_collective = idle.operators.first().is_some_and(|name| name.starts_with(ON_HOST));
-    let program = Program::of(facts);
+    let program = facts.program;
     // Without steps, it is unknown whether the host does this again and again, or once.
     let recurs = facts.unit() != Unit::Trace;
     // Nsight records no Python and often no system calls: the host may sleep, or wait for a frame or a file.

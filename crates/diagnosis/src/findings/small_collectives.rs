@@ -3,10 +3,10 @@
 use busbound_cause::Resource;
 use serde_json::json;
 
-use super::common::program::only_infers;
 use super::common::{Candidate, Document, Draft, Effort, Fix, Rule};
 use crate::activity::collectives::CollectiveGroup;
 use crate::analysis::facts::Facts;
+use crate::analysis::program::only_infers;
 use crate::quantity::{bytes, count, milliseconds};
 use crate::saving::Saving;
 use crate::settings::ddp::SeenDdp;
@@ -91,7 +91,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
 }
 
 fn fix(facts: &Facts<'_>) -> Fix {
-    if only_infers(facts) {
+    if only_infers(facts.trace) {
         return Fix::new(
             "If each layer needs its result at once (tensor parallelism), they cannot be merged: use an all-reduce for small messages (the engine's custom all-reduce, \
              NVLS), larger batches, or fewer GPUs per copy of the model.",

@@ -4,13 +4,13 @@ use busbound_cause::Resource;
 use busbound_whatif::replay::{NoSync, Replay};
 use serde_json::json;
 
-use super::common::program::Program;
 use super::common::{Candidate, Document, Draft, Effort, Fix, Rule};
 use busbound_cause::idle::GapCause;
 
 use crate::activity::gaps::idle_around_ms;
 use crate::activity::syncs::{SyncReason, SyncTotal};
 use crate::analysis::facts::Facts;
+use crate::analysis::program::Program;
 use crate::quantity::milliseconds;
 use crate::saving::Saving;
 use crate::unit::Unit;
@@ -193,7 +193,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
             low: 0.4 * (idle + between) / facts.gpu_steps(),
             high: (idle + between) / facts.gpu_steps(),
         },
-        fix: waits.fix(Program::of(facts), unit),
+        fix: waits.fix(facts.program, unit),
         at: facts.syncs.avoidable_times.values().flat_map(|times| times.iter()).collect(),
     })
 }

@@ -11,7 +11,7 @@ use crate::activity::route::CopyRoute;
 use crate::analysis::breakdown::Part;
 use crate::analysis::facts::Facts;
 use crate::analysis::host_work::{NOT_RECORDED, waits_for};
-use crate::findings::Program;
+use crate::analysis::program::Program;
 
 /// A smaller share rounds to 0% and is not mentioned.
 const NOTHING: f64 = 0.005;
@@ -125,7 +125,7 @@ fn waits_in_system(facts: &Facts<'_>) -> Option<String> {
 fn host_is_silent(facts: &Facts<'_>) -> bool {
     let work = facts.host_work().iter().find(|work| work.what.is_work());
     let is_named = work.is_none_or(|work| work.operators.first().is_some_and(|name| name != NOT_RECORDED));
-    !is_named && Program::of(facts) == Program::Cuda
+    !is_named && facts.program == Program::Cuda
 }
 
 /// The largest part of the host's work is named.
@@ -134,7 +134,7 @@ fn mostly(facts: &Facts<'_>) -> String {
     let named = work.map(|work| match work.operators.first().map(String::as_str) {
         Some(name) if [HostUse::Operator, HostUse::Random].contains(&work.what) => format!(", mostly {name}"),
         Some(name) if work.what != HostUse::Python => format!(", mostly {name} ({})", work.what.describe()),
-        Some(NOT_RECORDED) | None => format!(", mostly in {}", Program::of(facts).not_recorded()),
+        Some(NOT_RECORDED) | None => format!(", mostly in {}", facts.program.not_recorded()),
         Some(name) => format!(", mostly in {name}"),
     });
     named.unwrap_or_default()

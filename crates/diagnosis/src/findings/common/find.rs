@@ -6,10 +6,10 @@ use busbound_whatif::replay::{Change, Predicted};
 use super::draft::Draft;
 use super::finding::{Finding, WithoutCode};
 use super::pageable::is_pageable;
-use super::program::Program;
 use crate::activity::copies::Copy;
 use crate::analysis::bounds::Asked;
 use crate::analysis::facts::Facts;
+use crate::analysis::program::Program;
 use crate::analysis::replay;
 use crate::findings::FindingId;
 use crate::quantity::milliseconds_change;
@@ -125,7 +125,7 @@ fn say_without_code(facts: &Facts<'_>, findings: &mut [Finding]) {
     }
     let now = facts.own_step_ms();
     let Predicted { step_ms, low_ms, high_ms, .. } = predicted;
-    let command = match Program::of(facts) {
+    let command = match facts.program {
         Program::Cuda => "busbound try -- CMD",
         Program::PyTorch | Program::Xla => "busbound try -- python train.py",
     };

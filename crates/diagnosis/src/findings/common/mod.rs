@@ -13,7 +13,6 @@ pub(super) mod pageable;
 pub(super) mod pinning;
 pub(super) mod prefetch;
 pub(super) mod prize;
-pub(super) mod program;
 mod rule;
 
 pub use cost::{Cost, Effort};

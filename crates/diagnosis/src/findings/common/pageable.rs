@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 use super::draft::Fix;
 use super::frameworks::{ACCELERATE_PIN_CODE, DIFFUSERS_CODE, FSDP_PIN_CODE, Framework, Hooks};
 use super::pinning::pin_operators;
-use super::program::Program;
 use crate::activity::copies::{Copy, expected_ns};
 use busbound_cause::idle::GapCause;
 
 use crate::activity::gaps::{call_times, idle_around_ms};
 use crate::analysis::facts::Facts;
+use crate::analysis::program::Program;
 use crate::quantity::{bytes, milliseconds, plural};
 use crate::saving::Saving;
 use crate::unit::Unit;
@@ -77,7 +77,7 @@ impl Buffers {
             return Self::Loader;
         }
         let inferred = Hooks::of(facts).filter(|hooks| hooks.inferred);
-        let own = if Program::of(facts) == Program::Cuda { Self::Cuda } else { Self::Own };
+        let own = if facts.program == Program::Cuda { Self::Cuda } else { Self::Own };
         inferred.map_or(own, |hooks| Self::Offloaded(hooks.framework))
     }
 

@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use busbound_cause::training::is_training;
 use busbound_machine::median;
 use busbound_trace::{EventKind, Interval, IntervalSet, NameId, Nanos, Timestamp};
 
@@ -28,23 +29,6 @@ const REGULAR: f64 = 0.5;
 const KNOWN: f64 = 0.5;
 /// A program evaluates after several training steps. What it does before each of them is a part of training.
 const STEPS_PER_EVALUATION: usize = 4;
-
-/// Parts of the names of kernels that run in training only, in lowercase.
-const KERNELS: [&str; 7] = ["backward", "_bwd", "bwd_", "wgrad", "dgrad", "grad_input", "multi_tensor_apply"];
-
-/// Whether something of this name is part of a backward pass or of an optimizer.
-fn is_training(kind: EventKind, name: &str) -> bool {
-    match kind {
-        EventKind::Operator | EventKind::Annotation => {
-            name.starts_with("autograd::engine::evaluate_function") || name.starts_with("Optimizer.step")
-        }
-        EventKind::Kernel => {
-            let name = name.to_ascii_lowercase();
-            KERNELS.iter().any(|part| name.contains(part))
-        }
-        _ => false,
-    }
-}
 
 /// When the host shows that it trains, and what it launches.
 struct Seen {
@@ -191,32 +175,5 @@ impl Seen {
             *kernels.entry(*name).or_default() += 1;
         }
         kernels
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn signs_of_training_are_known_by_name() {
-        use EventKind::{Annotation, Kernel, Operator};
-        for (kind, name) in [
-            (Operator, "autograd::engine::evaluate_function: AddmmBackward0"),
-            (Annotation, "Optimizer.step#AdamW.step"),
-            (Kernel, "void at::native::(anonymous namespace)::multi_tensor_apply_kernel<...>"),
-            (Kernel, "flash_bwd_kernel<...>"),
-            (Kernel, "GeluBackwardCUDAKernelImpl"),
-        ] {
-            assert!(is_training(kind, name), "{name}");
-        }
-        for (kind, name) in [
-            (Operator, "aten::mm"),
-            (Annotation, "Optimizer.zero_grad#AdamW.zero_grad"),
-            (Kernel, "flash_fwd_kernel<...>"),
-            (EventKind::RuntimeCall, "backward"),
-        ] {
-            assert!(!is_training(kind, name), "{name}");
-        }
     }
 }

@@ -8,6 +8,7 @@ use regex_lite::Regex;
 use super::{Beginnings, StepsFound};
 use crate::pattern::pattern_of;
 use busbound_cause::Host;
+use busbound_cause::training::is_optimizer_step;
 
 /// Steps from the annotation that looks most like a step.
 pub(super) fn likely(trace: &Trace, host: &Host<'_>) -> Option<Beginnings> {
@@ -32,7 +33,7 @@ pub(super) fn likely(trace: &Trace, host: &Host<'_>) -> Option<Beginnings> {
 pub(super) fn by_optimizer(trace: &Trace, host: &Host<'_>) -> Option<Beginnings> {
     const FEWEST: usize = 4;
     let mut calls: BTreeMap<(TrackId, &str), Vec<Event<'_>>> = BTreeMap::new();
-    for event in annotations(trace, host).filter(|event| event.name().starts_with("Optimizer.step#")) {
+    for event in annotations(trace, host).filter(|event| is_optimizer_step(event.name())) {
         calls.entry((event.track_id(), event.name())).or_default().push(event);
     }
     let ((track, name), mut calls) = calls.pop_first().filter(|_| calls.is_empty())?;

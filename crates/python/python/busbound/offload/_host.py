@@ -1,7 +1,7 @@
 """Pinned host memory of exactly the size that is needed.
 
 Torch's pinned allocator rounds sizes up to a power of two. An anonymous mapping that is registered with the driver has
-the exact size. Where the driver refuses that, torch's allocator is used.
+the exact size, and its pages are on the GPU's NUMA node. Where the driver refuses that, torch's allocator is used.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import weakref
 from typing import Any
 
 import torch
+
+from ._numa import node_of, prefer
 
 REGISTERED, ALLOCATED, PAGEABLE = "registered", "allocated", "pageable"
 
@@ -25,7 +27,7 @@ class HostMemory:
         if device.type != "cuda":
             self.tensor = torch.empty(size, dtype=torch.uint8)
             return
-        mapped = _mapped(size)
+        mapped = _mapped(size, node_of(torch.cuda.get_device_properties(device)))
         address = mapped.data_ptr()
         if _register(address, mapped.numel()):
             self.kind, self.tensor = REGISTERED, mapped[:size]
@@ -46,7 +48,7 @@ class HostMemory:
             self._release, self.kind = None, PAGEABLE
 
 
-def _mapped(size: int) -> Any:
+def _mapped(size: int, node: int | None = None) -> Any:
     pages = -(-size // mmap.PAGESIZE) * mmap.PAGESIZE
     private = getattr(mmap, "MAP_PRIVATE", None)
     mapping = mmap.mmap(-1, pages) if private is None else mmap.mmap(-1, pages, flags=private)
@@ -54,8 +56,12 @@ def _mapped(size: int) -> Any:
         # Without huge pages it only takes longer to register.
         with contextlib.suppress(OSError):
             mapping.madvise(mmap.MADV_HUGEPAGE)
-    # The tensor keeps the mapping. Its pages are touched by all threads here; the driver would touch them one by one.
-    return torch.frombuffer(mapping, dtype=torch.uint8).zero_()
+    # The tensor keeps the mapping.
+    tensor = torch.frombuffer(mapping, dtype=torch.uint8)
+    if node is not None:
+        prefer(tensor.data_ptr(), pages, node)
+    # Its pages are touched by all threads here; the driver would touch them one by one.
+    return tensor.zero_()
 
 
 def _register(address: int, size: int) -> bool:

@@ -1,6 +1,7 @@
 //! What is the program written with? Fixes are in its terms.
 
-use crate::analysis::facts::Facts;
+use busbound_cause::training::{is_backward, is_optimizer_step};
+use busbound_trace::Trace;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Program {
@@ -20,23 +21,24 @@ impl Program {
         }
     }
 
-    pub(crate) fn of(facts: &Facts<'_>) -> Self {
+    pub(crate) fn of(trace: &Trace) -> Self {
         let is_torch =
             |name: &str| name.starts_with("aten::") || name.contains("at::native") || name.contains("torch");
-        match facts.trace.origin().format.id {
+        match trace.origin().format.id {
             "xplane" => Self::Xla,
             "kineto-json" | "stage-log" => Self::PyTorch,
             // The others record any program.
-            _ if facts.trace.names().iter().any(is_torch) => Self::PyTorch,
+            _ if trace.names().iter().any(is_torch) => Self::PyTorch,
             _ => Self::Cuda,
         }
     }
 }
 
 /// Whether operators of PyTorch are recorded, and none of a backward pass or an optimizer: advice for training does not apply.
-pub(crate) fn only_infers(facts: &Facts<'_>) -> bool {
-    let has = |starts: &[&str]| {
-        facts.trace.names().iter().any(|name| starts.iter().any(|start| name.starts_with(start)))
+pub(crate) fn only_infers(trace: &Trace) -> bool {
+    let has = |is_it: fn(&str) -> bool| trace.names().iter().any(is_it);
+    let trains = |name: &str| {
+        is_backward(name) || is_optimizer_step(name) || name.starts_with("DistributedDataParallel.")
     };
-    has(&["aten::"]) && !has(&["autograd::engine::", "Optimizer.step", "DistributedDataParallel."])
+    has(|name| name.starts_with("aten::")) && !has(trains)
 }
