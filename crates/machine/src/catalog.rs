@@ -44,6 +44,20 @@ impl Fabric {
     }
 }
 
+/// NVLink-C2C between one GPU and its host.
+///
+/// What copies reach is not the same in both directions. Public figures of nvbandwidth, none measured by us:
+/// NVIDIA/Megatron-LM#6491 has 411 to 421 GB/s to and 170 GB/s from each GPU of four GH200, and 211 and 193 GB/s of four
+/// GB300 (169 to 184 GB/s while all four copy); vllm-project/vllm#6496 has 342 and 295 GB/s of a single GH200.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct ChipLink {
+    /// Line peak in one direction.
+    pub peak_gbps: f64,
+    /// What large pinned copies reach.
+    pub h2d_gbps: f64,
+    pub d2h_gbps: f64,
+}
+
 /// A GPU's data sheet.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct GpuFacts {
@@ -56,8 +70,8 @@ pub struct GpuFacts {
     pub nvlink_gbps: f64,
     /// What those links end at in the usual 8-GPU machine of this board.
     pub fabric: Fabric,
-    /// GB/s in one direction to the host over NVLink-C2C; 0 if the host link is PCIe.
-    pub c2c_gbps: f64,
+    /// The link to the host, if that is NVLink-C2C instead of PCIe.
+    pub c2c: Option<ChipLink>,
     /// GB/s of the device's own memory.
     pub memory_gbps: f64,
     /// Dense bf16 on tensor or matrix cores, fp32 accumulation.
@@ -89,7 +103,7 @@ const fn gpu(
         pcie,
         nvlink_gbps,
         fabric,
-        c2c_gbps: 0.0,
+        c2c: None,
         memory_gbps,
         bf16_tflops,
         memory_gb,
@@ -116,25 +130,31 @@ impl GpuFacts {
     }
 }
 
-/// A GPU on one module with its host: 450 GB/s between them in each direction.
+/// One Hopper on one Grace.
+const C2C_HOPPER: ChipLink = ChipLink { peak_gbps: 450.0, h2d_gbps: 411.0, d2h_gbps: 170.0 };
+/// One of the two Blackwells on one Grace. Measured on GB300; GB200 has the same link.
+const C2C_BLACKWELL: ChipLink = ChipLink { peak_gbps: 225.0, h2d_gbps: 211.0, d2h_gbps: 193.0 };
+
+/// A GPU on one module with its host.
 const fn superchip(
     key: &'static str,
     words: &'static [&'static str],
+    c2c: ChipLink,
     nvlink_gbps: f64,
     chip: [f64; 4],
 ) -> GpuFacts {
-    GpuFacts { c2c_gbps: 450.0, ..gpu(key, words, 5, 16, nvlink_gbps, chip) }
+    GpuFacts { c2c: Some(c2c), ..gpu(key, words, 5, 16, nvlink_gbps, chip) }
 }
 
 /// More specific names come before less specific ones: the first match wins.
 const GPUS: &[GpuFacts] = &[
-    superchip("gb300", &["GB300"], 900.0, [8000.0, 2500.0, 279.0, 1400.0])
+    superchip("gb300", &["GB300"], C2C_BLACKWELL, 900.0, [8000.0, 2500.0, 279.0, 1400.0])
         .on(Fabric::BLACKWELL)
         .sm(10, 3, None),
-    superchip("gb200", &["GB200"], 900.0, [8000.0, 2500.0, 186.0, 1200.0])
+    superchip("gb200", &["GB200"], C2C_BLACKWELL, 900.0, [8000.0, 2500.0, 186.0, 1200.0])
         .on(Fabric::BLACKWELL)
         .sm(10, 0, None),
-    superchip("gh200", &["GH200"], 450.0, [4000.0, 990.0, 96.0, 900.0]).sm(9, 0, Some(132)),
+    superchip("gh200", &["GH200"], C2C_HOPPER, 450.0, [4000.0, 990.0, 96.0, 900.0]).sm(9, 0, Some(132)),
     gpu("b300", &["B300"], 6, 16, 900.0, [8000.0, 2250.0, 270.0, 1100.0])
         .on(Fabric::BLACKWELL)
         .sm(10, 3, None),
@@ -286,6 +306,18 @@ mod tests {
             (h200.memory_gbps, h200.bf16_tflops, h200.memory_gb, h200.watts),
             (4800.0, 989.0, 141.0, 700.0)
         );
+    }
+
+    /// The link between the chips is slower from the GPU than to it.
+    #[test]
+    fn superchips_have_a_rate_for_each_direction() {
+        let of = |key| gpu_of_key(key).and_then(|gpu| gpu.c2c).unwrap();
+        let hopper = of("gh200");
+        assert_eq!((hopper.peak_gbps, hopper.h2d_gbps, hopper.d2h_gbps), (450.0, 411.0, 170.0));
+        for key in ["gb200", "gb300"] {
+            assert_eq!((of(key).peak_gbps, of(key).h2d_gbps, of(key).d2h_gbps), (225.0, 211.0, 193.0));
+        }
+        assert_eq!(gpu_of_key("h200").unwrap().c2c, None);
     }
 
     #[test]

@@ -118,7 +118,7 @@ mod tests {
             }
             same(&single(memory), Direction::H2d, memory, Pace::Single);
         }
-        assert!((PLATEAU_H200 - profile.plateau_gbps().unwrap()).abs() <= 0.05);
+        assert!((PLATEAU_H200 - profile.plateau_gbps(Direction::H2d).unwrap()).abs() <= 0.05);
         assert!((WAIT_H200_US - profile.wait_us().unwrap()).abs() <= 0.05);
     }
 }

@@ -32,7 +32,7 @@ pub mod spelling;
 pub mod topology;
 
 pub use bench::terms::HostMemory;
-pub use catalog::{Fabric, GpuFacts, catalog, gpu_of_key, gpu_of_name};
+pub use catalog::{ChipLink, Fabric, GpuFacts, catalog, gpu_of_key, gpu_of_name};
 pub use fair_share::{Flow, fair_rates};
 pub use interconnect::{Hop, Interconnect, NvLinkGeneration, UnknownLink};
 pub use link::{DUPLEX, Lane, NCCL_SHARE, PcieLink};

@@ -357,9 +357,9 @@ impl MachineProfile {
         }
     }
 
-    /// The rate that large pinned H2D copies reach.
-    pub(crate) fn plateau_gbps(&self) -> Option<f64> {
-        self.copies(Direction::H2d, Memory::Pinned)?.plateau_gbps()
+    /// The rate that large pinned copies reach, if that direction was measured.
+    pub(crate) fn plateau_gbps(&self, direction: Direction) -> Option<f64> {
+        self.copies(direction, Memory::Pinned)?.plateau_gbps()
     }
 }
 

@@ -45,8 +45,10 @@ pub struct LinkFacts {
     /// Line peak in one direction.
     pub peak_gbps: f64,
     pub source: LinkSource,
-    /// What large pinned copies reach, if that is known and not derived from the peak.
+    /// What large pinned H2D copies reach, if that is known and not derived from the peak.
     pub reached_gbps: Option<f64>,
+    /// The same for D2H copies, where the link does not carry as much in that direction.
+    pub reached_d2h_gbps: Option<f64>,
     /// GB/s to other GPUs over dedicated links; 0 if the GPU has none, `None` if unknown.
     pub nvlink_gbps: Option<f64>,
     /// The measured curves, if any.
@@ -67,14 +69,23 @@ impl LinkFacts {
             peak_gbps: link.peak_gbps(),
             source: LinkSource::Recorded,
             reached_gbps: None,
+            reached_d2h_gbps: None,
             nvlink_gbps: Some(nvlink_gbps),
             profile: None,
         }
     }
 
-    /// The rate that large copies from pinned memory reach.
+    /// The rate that large H2D copies from pinned memory reach.
     pub fn reachable_gbps(&self) -> f64 {
         self.reached_gbps.unwrap_or(self.peak_gbps * REACHED_BY_LARGE_COPIES)
+    }
+
+    /// The same for either direction.
+    pub fn reachable_of(&self, direction: Direction) -> f64 {
+        match direction {
+            Direction::H2d => self.reachable_gbps(),
+            Direction::D2h => self.reached_d2h_gbps.unwrap_or(self.reachable_gbps()),
+        }
     }
 
     /// The rate between GPUs over dedicated links, as NCCL plans it; `None` if there are none or that is unknown.
@@ -91,7 +102,7 @@ impl LinkFacts {
     /// from the driver and the copy engines, not from the link.
     pub fn expected_of(&self, bytes: u64, direction: Direction, memory: HostMemory) -> f64 {
         let measured = self.profile.as_ref().and_then(|profile| profile.at(bytes, direction, memory));
-        measured.unwrap_or_else(|| self.scaled(bytes, &curve::streamed(direction, memory)))
+        measured.unwrap_or_else(|| self.scaled(bytes, direction, &curve::streamed(direction, memory)))
     }
 
     /// The rate of one H2D copy at a time, from its launch to its end.
@@ -99,7 +110,7 @@ impl LinkFacts {
         let streamed = self.expected_gbps(bytes, memory);
         let single = match &self.profile {
             Some(profile) => profile.single_at(bytes, memory).unwrap_or(streamed),
-            None => self.scaled(bytes, &curve::single(memory)),
+            None => self.scaled(bytes, Direction::H2d, &curve::single(memory)),
         };
         // A single copy is never faster than back-to-back copies.
         single.min(streamed)
@@ -126,6 +137,11 @@ impl LinkFacts {
         self.profile.as_ref().and_then(|profile| profile.wait_us()).unwrap_or(curve::WAIT_H200_US)
     }
 
+    /// Whether it connects two chips of one module, so that the GPU reaches all of the host's memory, pinned or not.
+    pub fn is_between_chips(&self) -> bool {
+        self.name == C2C_NAME
+    }
+
     /// The measured profile behind this link, if any.
     pub fn measured(&self) -> Option<&MachineProfile> {
         self.profile.as_deref()
@@ -141,15 +157,18 @@ impl LinkFacts {
     }
 
     /// The H200's curve, scaled to this link.
-    fn scaled(&self, bytes: u64, points: &curve::Points) -> f64 {
+    fn scaled(&self, bytes: u64, direction: Direction, points: &curve::Points) -> f64 {
         if bytes == 0 {
             return 0.0;
         }
         let measured_ns = bytes as f64 / curve::at(points, bytes);
         let fixed_ns = (measured_ns - bytes as f64 / curve::PLATEAU_H200).max(0.0);
-        bytes as f64 / (fixed_ns + bytes as f64 / self.reachable_gbps())
+        bytes as f64 / (fixed_ns + bytes as f64 / self.reachable_of(direction))
     }
 }
+
+/// The link between the two chips of a Grace module.
+pub(crate) const C2C_NAME: &str = "NVLink-C2C";
 
 /// What a trace recorded about a GPU's link.
 #[derive(Debug, Clone, Copy, Default)]
@@ -247,19 +266,22 @@ impl Machine {
             peak_gbps,
             source,
             reached_gbps: None,
+            reached_d2h_gbps: None,
             nvlink_gbps,
             profile: None,
         };
-        let of_gpu = |gpu: &GpuFacts, source: LinkSource| {
-            let (name, peak) = match gpu.c2c_gbps {
-                c2c if c2c > 0.0 => ("NVLink-C2C".to_owned(), c2c),
-                _ => (gpu.pcie.name(), gpu.pcie.peak_gbps()),
-            };
-            plain(name, peak, source, Some(gpu.nvlink_gbps))
+        let of_gpu = |gpu: &GpuFacts, source: LinkSource| match gpu.c2c {
+            Some(c2c) => LinkFacts {
+                reached_gbps: Some(c2c.h2d_gbps),
+                reached_d2h_gbps: Some(c2c.d2h_gbps),
+                ..plain(C2C_NAME.to_owned(), c2c.peak_gbps, source, Some(gpu.nvlink_gbps))
+            },
+            None => plain(gpu.pcie.name(), gpu.pcie.peak_gbps(), source, Some(gpu.nvlink_gbps)),
         };
         match (&self.given, listed) {
             (Some(Given::Profile(profile)), _) => LinkFacts {
-                reached_gbps: profile.plateau_gbps(),
+                reached_gbps: profile.plateau_gbps(Direction::H2d),
+                reached_d2h_gbps: profile.plateau_gbps(Direction::D2h),
                 profile: Some(Arc::clone(profile)),
                 ..plain(profile.link.clone(), profile.peak_gbps, LinkSource::Measured, nvlink_gbps)
             },
@@ -272,7 +294,7 @@ impl Machine {
             }
             (Some(Given::Gpu(gpu)), _) => of_gpu(gpu, LinkSource::Given),
             // Traffic over a chip-to-chip link does not cross PCIe, whatever the driver reports about PCIe.
-            (None, listed) if seen.link.is_some() && listed.is_none_or(|gpu| gpu.c2c_gbps <= 0.0) => {
+            (None, listed) if seen.link.is_some() && listed.is_none_or(|gpu| gpu.c2c.is_none()) => {
                 let link = seen.link.unwrap_or(PcieLink::ASSUMED);
                 plain(link.name(), link.peak_gbps(), LinkSource::Recorded, nvlink_gbps)
             }
@@ -309,6 +331,21 @@ mod tests {
         assert_eq!((rate.peak_gbps, rate.reachable_gbps()), (63.0, 63.0));
         let error = Machine::named("h999").unwrap_err().to_string();
         assert!(error.contains("h100-pcie") && error.contains("pcie4x16"), "{error}");
+    }
+
+    /// Healthy GH200 were "slow": D2H was compared with the line peak of both directions.
+    #[test]
+    fn a_link_between_chips_has_a_rate_for_each_direction() {
+        let link = Machine::default().link_of(Some("NVIDIA GH200 480GB"));
+        let large = |direction| link.expected_of(1 << 30, direction, HostMemory::Pinned);
+        assert!((400.0..411.5).contains(&large(Direction::H2d)), "{}", large(Direction::H2d));
+        assert!((165.0..170.5).contains(&large(Direction::D2h)), "{}", large(Direction::D2h));
+        // A link that is the same both ways, and one that was only measured in one direction.
+        let pcie = Machine::named("pcie5x16").unwrap().link_of(None);
+        assert_eq!(pcie.reachable_of(Direction::D2h), pcie.reachable_gbps());
+        let json = include_str!("../../../fixtures/machines/h200.json");
+        let measured = Machine::measured(MachineProfile::parse(json).unwrap()).link_of(None);
+        assert!((measured.reachable_of(Direction::D2h) - 55.3).abs() < 0.1, "{measured:?}");
     }
 
     #[test]

@@ -108,7 +108,7 @@ impl LinkFacts {
     fn assumed_us(&self, method: ScatterMethod, what: &Blocks) -> f64 {
         let (bytes, blocks) = (what.bytes() as f64, what.blocks as f64);
         let us = |bytes: f64, gbps: f64| bytes / gbps.max(f64::MIN_POSITIVE) / 1e3;
-        let on_the_link = us(bytes, self.reachable_gbps());
+        let on_the_link = us(bytes, self.reachable_of(what.direction));
         let is_inline =
             what.direction == Direction::H2d && what.block_bytes < assumed::batch_dma_from(what.memory);
         let staged_by_driver =

@@ -179,6 +179,21 @@ fn a_virtual_machine_gets_no_advice_about_the_host() {
     assert!(!text.contains("ACS)"), "{text}");
 }
 
+/// A container's usual limit of 64 KiB, beside none.
+#[test]
+fn a_small_limit_on_locked_memory_is_noted_with_its_size() {
+    let (root, _) = machine("one_switch4");
+    let note = |limit: &str| {
+        fs::create_dir_all(root.path().join("proc/self")).unwrap();
+        let line = format!("Max locked memory         {limit}                {limit}                bytes\n");
+        fs::write(root.path().join("proc/self/limits"), line).unwrap();
+        let topology = from_sysfs(root.path()).topology();
+        topology.remarks.iter().find(|remark| remark.id == "locked_memory").map(|remark| remark.text.clone())
+    };
+    assert!(note("65536").unwrap().starts_with("ulimit -l is 64 kB."));
+    assert_eq!(note("unlimited"), None);
+}
+
 #[test]
 fn access_control_is_a_warning_only_on_bare_metal() {
     let mut config = vec![0u8; 4096];

@@ -12,6 +12,7 @@ mod ranks;
 mod ray;
 mod reading;
 mod replicate;
+mod shapes;
 
 use std::fmt::Write;
 use std::fs;
@@ -51,7 +52,10 @@ pub(crate) struct BenchArgs {
     /// Only measure large Nsight exports: docs/results/nsight.md
     #[arg(long, conflicts_with = "merge")]
     nsight: bool,
-    /// With --merge or --nsight: the busbound to measure [default: the release build]
+    /// Only measure traces of unusual shapes: docs/results/shapes.md
+    #[arg(long, conflicts_with_all = ["merge", "nsight"])]
+    shapes: bool,
+    /// With --merge, --nsight or --shapes: the busbound to measure [default: the release build]
     #[arg(long)]
     program: Option<PathBuf>,
     /// Runs per measurement
@@ -70,14 +74,15 @@ fn busbound() -> PathBuf {
 }
 
 pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<()> {
-    if args.merge || args.nsight {
+    if args.merge || args.nsight || args.shapes {
         let program = args.program.clone().unwrap_or_else(busbound);
         if args.program.is_none() {
             run_command(&mut cargo(&["build", "--release", "--locked", "--bin", "busbound"]))?;
         }
-        return match args.nsight {
-            true => nsight::run(&program, args.trace.as_deref(), args.runs),
-            false => merge::run(&program, args.runs),
+        return match () {
+            () if args.nsight => nsight::run(&program, args.trace.as_deref(), args.runs),
+            () if args.shapes => shapes::run(&program, args.runs),
+            () => merge::run(&program, args.runs),
         };
     }
     if args.ray {

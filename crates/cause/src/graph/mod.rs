@@ -421,8 +421,11 @@ impl Graph {
     }
 
     /// Streams of one device, or of all devices.
-    pub fn streams_of(&self, device: Option<i32>) -> impl Iterator<Item = usize> + '_ {
-        (0..self.streams.len()).filter(move |s| device.is_none_or(|device| self.streams[*s].device == device))
+    pub fn streams_of(&self, device: Option<i32>) -> Range<usize> {
+        let Some(device) = device else { return 0..self.streams.len() };
+        // They are in the order of their devices.
+        let first = self.streams.partition_point(|stream| stream.device < device);
+        first..self.streams.partition_point(|stream| stream.device <= device)
     }
 
     /// The work of a device, by start.

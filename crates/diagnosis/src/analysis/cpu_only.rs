@@ -5,6 +5,7 @@ use busbound_machine::LinkSource;
 use crate::analysis::cpu_copies::{CpuCopies, CpuCopyClass};
 use crate::analysis::facts::Facts;
 use crate::answers::survey::Survey;
+use crate::answers::survey::other_profiler::other_profiler;
 use crate::quantity::{bytes, milliseconds, plural};
 use crate::verdict::{Bound, Verdict};
 
@@ -18,6 +19,9 @@ pub(crate) fn verdict(facts: &Facts<'_>, survey: &Survey, copies: &[CpuCopies]) 
         }
         (0, true) => return unknown("the trace has no events"),
         _ => {}
+    }
+    if let Some((what, _)) = other_profiler(facts.trace) {
+        return unknown(&format!("the file is {what}, whose GPU activity cannot be read"));
     }
     let of = |class| copies.iter().find(|sum| sum.class == class);
     let span_ms = match (facts.window.steps.first(), facts.window.steps.last(), survey.span) {

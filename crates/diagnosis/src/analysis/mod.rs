@@ -28,6 +28,7 @@ pub(crate) mod phases;
 pub(crate) mod program;
 pub(crate) mod replay;
 pub(crate) mod returned;
+pub(crate) mod slow_operands;
 pub(crate) mod stages;
 pub(crate) mod start_up;
 mod stream_split;

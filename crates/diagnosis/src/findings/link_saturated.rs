@@ -1,7 +1,7 @@
 //! Is the link busy all the time, at its full rate, while kernels run?
 
 use busbound_cause::Resource;
-use busbound_machine::LinkSource;
+use busbound_machine::{LinkSource, bench};
 use busbound_trace::{Direction, Nanos};
 use serde_json::json;
 
@@ -67,7 +67,7 @@ impl<'f, 'a> Saturated<'f, 'a> {
         let gbps = bytes_moved(&copies, direction) as f64 / busy.get().max(1) as f64;
         let busy_share = busy.as_millis() / facts.time.analyzed_ms;
         let is_saturated = busy_share >= BUSY
-            && gbps >= FAST * facts.link.reachable_gbps()
+            && gbps >= FAST * reachable(facts, direction)
             && facts.time.compute_ms > 0.0
             && overlapped >= OVERLAPPED * facts.time.compute_ms;
         is_saturated.then_some(Self { copies, direction, busy_share, gbps })
@@ -76,6 +76,15 @@ impl<'f, 'a> Saturated<'f, 'a> {
     fn word(&self) -> &'static str {
         if self.direction == Direction::HostToDevice { "H2D" } else { "D2H" }
     }
+}
+
+/// What copies in this direction reach.
+fn reachable(facts: &Facts<'_>, direction: Direction) -> f64 {
+    let direction = match direction {
+        Direction::DeviceToHost => bench::Direction::D2h,
+        _ => bench::Direction::H2d,
+    };
+    facts.link.reachable_of(direction)
 }
 
 fn check(facts: &Facts<'_>) -> Option<Draft> {
@@ -90,7 +99,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
     if asked.step_ms - half < WORTH_IT * asked.step_ms {
         return None;
     }
-    let (unit, reachable) = (facts.unit(), facts.link.reachable_gbps());
+    let (unit, reachable) = (facts.unit(), reachable(facts, found.direction));
     let moved = bytes_moved(&found.copies, found.direction) as f64 / facts.steps();
     Some(Draft {
         title: None,

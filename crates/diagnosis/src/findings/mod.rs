@@ -31,6 +31,7 @@ mod non_blocking_pageable;
 mod page_faults;
 mod pageable_copies;
 mod pageable_d2h;
+mod pinned_rounding;
 mod pinning_in_loop;
 mod power_limited;
 mod profiler_distortion;
@@ -44,6 +45,7 @@ mod small_collectives;
 mod sync_in_loop;
 mod unfused_attention;
 mod unneeded_offload;
+mod unused_offload;
 mod wrong_numa_node;
 mod zero_copy;
 
@@ -105,6 +107,8 @@ registry! {
     SmallCollectives = "small_collectives" in small_collectives,
     CopyCollectiveContention = "copy_collective_contention" in copy_collective_contention,
     UnneededOffload = "unneeded_offload" in unneeded_offload,
+    UnusedOffload = "unused_offload" in unused_offload,
+    PinnedRounding = "pinned_rounding" in pinned_rounding,
     SlowLink = "slow_link" in slow_link,
     NarrowLink = "narrow_link" in narrow_link,
     WrongNumaNode = "wrong_numa_node" in wrong_numa_node,

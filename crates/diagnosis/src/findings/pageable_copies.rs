@@ -26,7 +26,9 @@ pub(super) static RULE: Rule = Rule {
     document: Document {
         meaning: "H2D copies read from pageable memory. The driver stages them through its own pinned buffers, at a third to \
                   an eighth of the link's rate, and the call returns only after the data is staged.",
-        computed: "Evidence: copies of 64 KiB or more from pageable memory take at least 1% of the time. Saving: the trace \
+        computed: "Evidence: copies of 64 KiB or more from pageable memory take at least 1% of the time. Where the kind of memory is not \
+                   recorded (AMD), copies of 1 MiB or more whose call waits for 80% of their time, and that take twice as long as pinned \
+                   ones, count as probably pageable. Saving: the trace \
                    replayed with `pin`. If that is not possible, a bound: their time beyond the link's pinned rate for \
                    their sizes, limited to exposed time. None for buffers that are copied once: in a trace without steps, \
                    all before its first kernel, or all after its last.",

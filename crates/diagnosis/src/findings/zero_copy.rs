@@ -29,7 +29,8 @@ pub(super) static RULE: Rule = Rule {
         computed: "Evidence: the link's byte counters, which `busbound record` reads about 200 times a second. Bytes that no copy \
                    explains are attributed to kernels: bytes per launch of each kind of kernel, fitted to all readings by least \
                    squares, at most what the link carries in the time of the kernel. Reported from 2% of the time on. Saving: the \
-                   trace replayed with `copied`. Traces without counters (torch.profiler, Nsight) cannot show it.",
+                   trace replayed with `copied`. Traces without counters (torch.profiler, Nsight) cannot show it; the limitation `host_memory` names kernels in them that \
+                   read their operands as slowly as the link carries them, where shapes are recorded.",
         fix: "Copy what the kernel reads into a buffer on the GPU, one layer or block ahead, on a second stream. If these are the \
               weights of a PyTorch model, `busbound.offload(model, gpu_memory=…)` does this. In vLLM, use the offloading backend \
               that prefetches instead of UVA.",

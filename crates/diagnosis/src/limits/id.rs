@@ -65,6 +65,7 @@ limitations! {
     LinkWrong = "link_wrong": "Copies run faster than the stated link allows, so the run used another link.",
     NoKernels = "no_kernels": "No kernel was recorded, so all copies look exposed.",
     ManagedInKernels = "managed_in_kernels": "Kernels run while pages of managed memory migrate. In the table, that time counts as compute.",
+    HostMemory = "host_memory": "Kernels read their operands as slowly as if these were in host memory (UVA, zero-copy). Only a recording with the link's counters shows whether they are.",
     ProfilerCost = "profiler_cost": "The profiler slows down the host. Without it, the GPU waits less for launches.",
     OneRank = "one_rank": "This is one rank of several. The reason for a slow collective may be visible only in another rank.",
     LostRows = "lost_rows": "Rows of GPU work could not be read. No figure includes their time.",

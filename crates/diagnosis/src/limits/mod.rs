@@ -75,6 +75,7 @@ const OF_RUN: &[(LimitationId, Check)] = &[
     (LimitationId::LinkWrong, One(link::wrong)),
     (LimitationId::NoKernels, One(work::no_kernels)),
     (LimitationId::ManagedInKernels, One(work::managed_in_kernels)),
+    (LimitationId::HostMemory, One(work::host_memory)),
     (LimitationId::ProfilerCost, One(work::profiler_cost)),
     (LimitationId::OneRank, One(work::one_rank)),
     (LimitationId::LostRows, Several(loss::rows)),

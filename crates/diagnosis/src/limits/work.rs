@@ -4,7 +4,8 @@ use super::Scope;
 use crate::activity::managed;
 use crate::activity::timeline::DeviceTimeline;
 use crate::analysis::incomplete;
-use crate::quantity::milliseconds;
+use crate::analysis::slow_operands::SlowOperands;
+use crate::quantity::{bytes, milliseconds};
 use busbound_cause::idle::GapCause;
 
 /// If compute shares differ by more than this, a verdict for all devices says little about each of them.
@@ -45,6 +46,22 @@ pub(super) fn managed_in_kernels(scope: &Scope<'_>) -> Option<String> {
             facts.unit()
         )
     })
+}
+
+/// Kernels that may read host memory, which looks like compute.
+pub(super) fn host_memory(scope: &Scope<'_>) -> Option<String> {
+    let facts = scope.facts;
+    let slow = SlowOperands::of(facts)?;
+    Some(format!(
+        "Kernels read their operands at {:.0} GB/s, about as fast as {} and far slower than the GPU's own memory, for {}/{} (mostly {}, {} each). \
+         If they read host memory (UVA, zero-copy), they wait for the link and do not compute. A recording by `busbound record` has the link's counters and shows it.",
+        slow.gbps,
+        facts.link.name,
+        milliseconds(slow.ms / facts.steps()),
+        facts.unit(),
+        facts.trace.names().get(slow.mostly),
+        bytes(slow.bytes),
+    ))
 }
 
 /// Share of the time. If the device waits less than this for the host, the profiler's overhead matters little.

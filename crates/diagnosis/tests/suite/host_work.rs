@@ -182,6 +182,62 @@ fn memory_that_is_pinned_in_each_step_is_reported() {
     assert!(found.saves_ms_per_step.high > 3.5, "{:?}", found.saves_ms_per_step);
 }
 
+/// `x.pin_memory().to(device)` in each step: the data is copied on the host first, into pinned memory.
+#[test]
+fn pin_memory_in_each_step_is_a_second_copy() {
+    let run = Program::after_work(|trace, host, t| {
+        trace.operator(host, "aten::pin_memory", t..t + 4 * MS);
+        trace.operator(host, "aten::_pin_memory", t + 10 * US..t + 4 * MS - 10 * US);
+        trace.operator(host, "aten::copy_", t + MS..t + 4 * MS - 20 * US);
+    });
+    let found = finding(&run, FindingId::PinningInLoop);
+    assert!(found.seen.starts_with("1 call of pin_memory() per step takes 4.00 ms"), "{}", found.seen);
+    assert!(found.seen.contains("the copy to the GPU is the second one"), "{}", found.seen);
+    assert_evidence(found, "calls_per_step", 1.0);
+}
+
+/// The pin thread of a loader allocates and copies with the interpreter's lock: the thread that launches does nothing meanwhile.
+#[test]
+fn a_pin_thread_that_keeps_the_launching_thread_waiting_is_reported() {
+    let of = |pins: bool| {
+        Program::of(|program, t| {
+            program.kernel(t, t + 5 * MS);
+            // The GPU is idle for 3 ms; nothing is recorded on the launching thread.
+            program.kernel(t + 8 * MS, t + STEP);
+            if pins {
+                let pin_thread = program.trace.thread(1, 2);
+                program.trace.operator(pin_thread, "aten::pin_memory", t + 5 * MS..t + 8 * MS);
+                program.trace.runtime_call(pin_thread, "cudaHostAlloc", t + 5 * MS + US..t + 7 * MS);
+            }
+        })
+    };
+    let run = of(true);
+    let found = finding(&run, FindingId::PinningInLoop);
+    assert_evidence(found, "idle_beside_ms_per_step", 3.0);
+    assert!(found.seen.contains("run on another thread, such as the loader's pin thread"), "{}", found.seen);
+    assert_eq!(found.saves_ms_per_step.low, 0.0);
+    assert!(!ids(&of(false)).contains(&"pinning_in_loop"));
+}
+
+/// The loader pins, and the program casts the batch afterwards: what is copied is pageable.
+#[test]
+fn a_batch_that_is_pinned_and_then_cast_is_pinned_in_vain() {
+    let of = |pins: bool| {
+        Program::of(|program, t| {
+            if pins {
+                program.trace.operator(program.host, "aten::pin_memory", t..t + 50 * US);
+            }
+            let up = Transfer::host_to_device(MemoryKind::Pageable, 30_000_000);
+            program.copy(t + 100 * US..t + 4 * MS, up, t + 200 * US..t + 4 * MS);
+            program.kernel(t + 4 * MS, t + STEP);
+        })
+    };
+    let said = |run: &Diagnosis| {
+        finding(run, FindingId::PageableCopies).seen.contains("what it copies is not the result")
+    };
+    assert!(said(&of(true)) && !said(&of(false)));
+}
+
 /// The backward pass launches one kernel of 2 ms; then the optimizer runs for 3 ms.
 fn optimizer(operator: Option<&str>) -> Diagnosis {
     Program::of(|program, t| {

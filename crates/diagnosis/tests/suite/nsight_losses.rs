@@ -199,3 +199,17 @@ fn rows_in_a_journal_are_reported_with_a_remedy() {
          (sqlite3 FILE 'PRAGMA wal_checkpoint(TRUNCATE)' merges them, or export again); no figure includes the lost part."
     );
 }
+
+/// An export without its table of kernels: "the profiler dropped records". What the host and the copies did is still there.
+#[test]
+fn an_export_without_a_kernel_table_is_judged_from_its_calls() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("off.sqlite");
+    fs::copy(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/nsight/off.sqlite"), &path).unwrap();
+    Connection::open(&path).unwrap().execute("DROP TABLE CUPTI_ACTIVITY_KIND_KERNEL", []).unwrap();
+    let run = crate::common::diagnosis_of(&path);
+    assert_eq!(run.verdict.bound, Bound::Unknown, "{}", run.verdict.statement);
+    let said = "101 of 101 kernel launches have no kernel in the trace: kernels were not recorded, or the file lost them";
+    assert!(run.verdict.statement.contains(said), "{}", run.verdict.statement);
+    assert!(run.copies.iter().any(|copy| copy.blocking.ms > 0.0), "{:?}", run.copies);
+}

@@ -9,6 +9,7 @@ use super::suites::{BenchSuite, Case, Evidence, Suite, figures_of_all, keep_all}
 use crate::catalog;
 use crate::link::PcieLink;
 use crate::profile::{MachineProfile, PROFILE_SCHEMA};
+use crate::resolve::C2C_NAME;
 
 pub const SAMPLES_SCHEMA: &str = "busbound.samples/1";
 
@@ -130,8 +131,8 @@ impl Samples {
     /// PCIe registers, so its rate comes from the data sheet.
     fn link(&self) -> (String, f64) {
         let listed = catalog::gpu_of_name(&self.identity.gpu);
-        if let Some(gpu) = listed.filter(|gpu| gpu.c2c_gbps > 0.0) {
-            return ("NVLink-C2C".to_owned(), gpu.c2c_gbps);
+        if let Some(c2c) = listed.and_then(|gpu| gpu.c2c) {
+            return (C2C_NAME.to_owned(), c2c.peak_gbps);
         }
         let seen = self.identity.link.and_then(|seen| {
             Some(PcieLink {

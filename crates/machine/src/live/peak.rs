@@ -52,6 +52,10 @@ fn peak_of(gpu: &GpuNow, machine: &Machine) -> Option<BusPeak> {
             Some(BusPeak { to_device_gbps, to_host_gbps, source: PeakSource::Measured })
         }
         LinkSource::Given => Some(both(facts.peak_gbps, PeakSource::Given)),
+        // What PCIe registers say is not about the link between the chips.
+        LinkSource::Recorded | LinkSource::Catalog if facts.reached_d2h_gbps.is_some() => {
+            Some(both(facts.peak_gbps, PeakSource::Nominal))
+        }
         LinkSource::Recorded | LinkSource::Catalog => {
             Some(gpu.link.map_or_else(|| both(facts.peak_gbps, PeakSource::Nominal), nominal))
         }

@@ -6,7 +6,7 @@ use busbound_diagnosis::Benchmark;
 use busbound_machine::bench::Judgment;
 
 use super::{grid, headline, inline, item, paragraph};
-use crate::text::bench as text;
+use crate::text::{bench as text, scatter};
 
 /// Benchmark results as a Markdown document.
 pub(crate) fn bench_as_markdown(bench: &Benchmark) -> String {
@@ -29,7 +29,12 @@ pub(crate) fn bench_as_markdown(bench: &Benchmark) -> String {
             let _ = writeln!(out, "  1. {}", inline(&cause));
         }
     }
-    for table in [text::double_buffer(bench), text::offload(bench, None)].into_iter().flatten() {
+    let grids = scatter::grids(&bench.profile);
+    if !grids.is_empty() {
+        paragraph(&mut out, scatter::WHAT);
+    }
+    let others = [text::double_buffer(bench), text::offload(bench, None)];
+    for table in grids.into_iter().chain(others.into_iter().flatten()) {
         grid(&mut out, &table);
     }
     for sentence in text::plan_errors(bench) {

@@ -22,6 +22,7 @@ const FIRST: &[LimitationId] = &[
     LimitationId::LostRows,
     LimitationId::NoEnd,
     LimitationId::LongStepLeftOut,
+    LimitationId::HostMemory,
 ];
 
 /// Limitations without which the answer would mislead; the others are for those who want all of it.

@@ -4,7 +4,7 @@ use busbound_diagnosis::Benchmark;
 use busbound_machine::bench::Judgment;
 
 use super::{columns, hanging, headline};
-use crate::text::bench as text;
+use crate::text::{bench as text, scatter};
 
 /// Number of predicted steps listed here; the other formats list all.
 const WORST: usize = 5;
@@ -30,6 +30,15 @@ pub(crate) fn bench_as_terminal(bench: &Benchmark, width: u16) -> String {
         for (i, cause) in text::causes(figure).iter().enumerate() {
             hanging(&mut out, &format!("              {}. ", i + 1), cause, width);
         }
+    }
+    let grids = scatter::grids(&bench.profile);
+    if !grids.is_empty() {
+        out.push('\n');
+        hanging(&mut out, "  ", scatter::WHAT, width);
+    }
+    for table in grids {
+        out.push('\n');
+        columns(&mut out, &table, width);
     }
     if let Some(table) = text::double_buffer(bench) {
         out.push('\n');

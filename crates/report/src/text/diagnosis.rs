@@ -118,14 +118,25 @@ pub(crate) fn phases(diagnosis: &Diagnosis) -> Vec<String> {
     diagnosis.phases.iter().map(|phase| phase.statement.clone()).collect()
 }
 
+/// Below this share of the H2D rate, the D2H rate is named too.
+const UNEVEN: f64 = 0.95;
+
 /// The links copies are analyzed against, and how they are known.
 pub(crate) fn links(diagnosis: &Diagnosis) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for gpu in &diagnosis.machine.gpus {
         let how = gpu.link.source.describe();
         let name = gpu.name.as_deref().unwrap_or("unnamed GPU");
-        let line =
-            format!("{name}, {} ({how}): peak {:.1} GB/s per direction", gpu.link.name, gpu.link.peak_gbps);
+        let link = &gpu.link;
+        let uneven = link.reached_d2h_gbps.zip(link.reached_gbps).filter(|(d2h, h2d)| d2h < &(UNEVEN * h2d));
+        let reached =
+            uneven.map(|(d2h, h2d)| format!("; copies reach {h2d:.0} GB/s H2D and {d2h:.0} GB/s D2H"));
+        let line = format!(
+            "{name}, {} ({how}): peak {:.1} GB/s per direction{}",
+            link.name,
+            link.peak_gbps,
+            reached.unwrap_or_default()
+        );
         if !lines.contains(&line) {
             lines.push(line);
         }

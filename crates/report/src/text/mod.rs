@@ -18,6 +18,7 @@ pub(crate) mod path;
 pub(crate) mod plan;
 pub(crate) mod prize;
 pub(crate) mod reference;
+pub(crate) mod scatter;
 pub(crate) mod step_time;
 pub(crate) mod survey;
 pub(crate) mod top;

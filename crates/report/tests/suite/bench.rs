@@ -42,6 +42,26 @@ fn a_full_and_a_quick_benchmark_of_an_h200() {
     assert!(full.figures.iter().all(|figure| figure.judgment != Judgment::Low));
 }
 
+/// Samples of the scatter suite showed four figures, and not the grid that they were measured for.
+#[test]
+fn the_scatter_suite_shows_its_grid() {
+    let path = common::fixture_path("scatter").join("scatter-1.json");
+    let bench = judge_bench(&Samples::parse(&std::fs::read_to_string(path).unwrap()).unwrap());
+    let shown = common::shown(&bench, Format::Terminal);
+    let row = |table: &str, start: &str| {
+        let mut lines = shown.lines().map(str::trim_start).skip_while(|line| !line.starts_with(table));
+        lines.find(|line| line.starts_with(start)).unwrap_or_else(|| panic!("{shown}")).to_owned()
+    };
+    assert!(row("pinned H2D ", "pinned").ends_with("4,096"), "{shown}");
+    // Small blocks to the device by a kernel, large ones by copies; what is too large for the suite has no figure.
+    assert!(row("pinned H2D ", "4 KiB").ends_with("kernel 41.3"), "{shown}");
+    let large = row("pinned H2D ", "4096 KiB");
+    assert!(large.contains("batch 55.0") && large.ends_with('–'), "{shown}");
+    assert!(!row("pageable H2D ", "4 KiB").contains("kernel"), "{shown}");
+    let markdown = common::shown(&bench, Format::Markdown);
+    assert!(markdown.contains("| pinned D2H |") && markdown.contains("| 64 KiB |"), "{markdown}");
+}
+
 /// The committed profiles must match the committed samples.
 #[test]
 fn the_committed_profiles_match_the_committed_samples() {

@@ -10,6 +10,7 @@ use crate::kineto::names::{
     transfer_of_name,
 };
 use crate::kineto::number::{NotUsable, integer, natural};
+use crate::kineto::operands::{is_bound_by_memory, operand_bytes};
 use crate::kineto::text::decode;
 use crate::model::collective::Collective;
 use crate::model::copy_operator::CopyOperator;
@@ -152,6 +153,11 @@ impl Batch {
                 if is_copy_operator(draft.name.bytes) && args.input_dims.is_some() {
                     let operator = self.copy_operator(draft);
                     self.events.set_copy_operator(operator);
+                } else if let (Some(dims), Some(types)) = (args.input_dims, args.input_types)
+                    && is_bound_by_memory(draft.name.bytes)
+                    && let Some(bytes) = operand_bytes(draft.name.bytes, dims, types)
+                {
+                    self.events.set_operand_bytes(bytes);
                 }
             }
             EventKind::PythonFrame => self.stats.stacks_seen = true,
@@ -400,7 +406,7 @@ fn launch(args: &Args<'_>) -> Launch {
 }
 
 /// The elements of a JSON array that has been validated already.
-fn items(array: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub(super) fn items(array: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut cursor = Cursor::at(array, 0);
     let mut open = cursor.peek() == Some(b'[');
     cursor.advance();
@@ -420,13 +426,13 @@ fn items(array: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-fn unquoted(token: &[u8]) -> Raw<'_> {
+pub(super) fn unquoted(token: &[u8]) -> Raw<'_> {
     let bytes = token.strip_prefix(b"\"").and_then(|t| t.strip_suffix(b"\"")).unwrap_or(token);
     Raw { bytes, escaped: bytes.contains(&b'\\') }
 }
 
 /// Product of the sides of `[8, 256, 512]`. A scalar tensor `[]` has one element.
-fn elements(shape: &[u8]) -> Option<u64> {
+pub(super) fn elements(shape: &[u8]) -> Option<u64> {
     if !shape.starts_with(b"[") {
         return None;
     }

@@ -5,6 +5,7 @@
 use crate::kineto::cursor::{Cursor, Raw, Scan};
 use crate::kineto::names::is_copy_operator;
 use crate::kineto::number::NotUsable;
+use crate::kineto::operands::is_bound_by_memory;
 
 /// A process or thread id: a number or a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -90,8 +91,9 @@ pub(crate) fn read_event<'a>(cursor: &mut Cursor<'a>, draft: &mut Draft<'a>) -> 
             b"dur" => draft.duration = Some(cursor.micros()?),
             b"id" => draft.flow = Some(cursor.number()?),
             b"args" if cursor.peek() == Some(b'{') => {
-                // Shapes are read only for copies, or if the name comes later.
-                let shapes = draft.name.bytes.is_empty() || is_copy_operator(draft.name.bytes);
+                // Dtypes are read only where sizes are needed, or if the name comes later.
+                let name = draft.name.bytes;
+                let shapes = name.is_empty() || is_copy_operator(name) || is_bound_by_memory(name);
                 read_args(cursor, &mut draft.args, shapes)?;
             }
             _ => {
@@ -157,7 +159,7 @@ fn label<'a>(cursor: &mut Cursor<'a>) -> Scan<RawLabel<'a>> {
     })
 }
 
-fn read_args<'a>(cursor: &mut Cursor<'a>, args: &mut Args<'a>, copies: bool) -> Scan<()> {
+fn read_args<'a>(cursor: &mut Cursor<'a>, args: &mut Args<'a>, shapes: bool) -> Scan<()> {
     cursor.advance();
     while let Some(key) = cursor.next_key()? {
         // By length first: the compiler then compares few candidates, and most keys match none.
@@ -176,7 +178,7 @@ fn read_args<'a>(cursor: &mut Cursor<'a>, args: &mut Args<'a>, copies: bool) -> 
             10 if key == b"Input Dims" => {
                 args.input_dims = Some(cursor.skip_value()?);
             }
-            10 if key == b"Input type" && copies => args.input_types = Some(cursor.skip_value()?),
+            10 if key == b"Input type" && shapes => args.input_types = Some(cursor.skip_value()?),
             10 if key == b"Call stack" => {
                 args.has_stack |= cursor.string_or_skip()?.is_some_and(|raw| !raw.bytes.is_empty());
             }
@@ -193,7 +195,7 @@ fn read_args<'a>(cursor: &mut Cursor<'a>, args: &mut Args<'a>, copies: bool) -> 
             14 if key == b"Total Reserved" => args.reserved = Some(cursor.number()?),
             15 if key == b"Total Allocated" => args.allocated = Some(cursor.number()?),
             15 if key == b"Collective name" => args.collective = cursor.string_or_skip()?,
-            15 if key == b"Concrete Inputs" && copies => {
+            15 if key == b"Concrete Inputs" && shapes => {
                 args.concrete_inputs = Some(cursor.skip_value()?);
             }
             18 if key == b"Process Group Name" => args.group = cursor.string_or_skip()?,

@@ -7,6 +7,7 @@ mod envelope;
 mod event;
 mod names;
 mod number;
+mod operands;
 mod pipeline;
 #[cfg(test)]
 mod properties;

@@ -426,6 +426,12 @@ impl AddedEvent<'_> {
         self
     }
 
+    /// What an operator must read at least.
+    pub fn operand_bytes(self, bytes: Bytes) -> Self {
+        self.events.set_operand_bytes(bytes);
+        self
+    }
+
     /// What a collective exchanged.
     pub fn collective(self, collective: Collective) -> Self {
         self.events.set_collective(collective);

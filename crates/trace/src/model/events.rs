@@ -13,6 +13,7 @@ use crate::model::kind::EventKind;
 use crate::model::launch::Launch;
 use crate::model::managed::{Faults, Migration};
 use crate::model::names::NameId;
+use crate::model::size::Bytes;
 use crate::model::sync::Synchronization;
 use crate::model::time::{Nanos, Timestamp};
 use crate::model::track::TrackId;
@@ -80,6 +81,8 @@ pub(crate) struct Events {
     /// Also sparse: few programs use managed memory.
     migrations: Vec<(EventId, Migration)>,
     faults: Vec<(EventId, Faults)>,
+    /// Also sparse: only of large operands.
+    operand_bytes: Vec<(EventId, Bytes)>,
 }
 
 impl Events {
@@ -186,6 +189,10 @@ impl Events {
         self.faults.push((self.last(), faults));
     }
 
+    pub(crate) fn set_operand_bytes(&mut self, bytes: Bytes) {
+        self.operand_bytes.push((self.last(), bytes));
+    }
+
     pub(crate) fn last(&self) -> EventId {
         EventId::of_row(self.len().saturating_sub(1))
     }
@@ -234,6 +241,14 @@ impl Events {
         sparse(&self.faults, id)
     }
 
+    pub(crate) fn has_operand_bytes(&self) -> bool {
+        !self.operand_bytes.is_empty()
+    }
+
+    pub(crate) fn operand_bytes(&self, id: EventId) -> Option<Bytes> {
+        sparse(&self.operand_bytes, id).copied()
+    }
+
     /// Appends another table, with its names and tracks renumbered.
     pub(crate) fn append(&mut self, other: &Self, names: &[NameId], tracks: &[TrackId]) {
         let rows = self.len();
@@ -276,6 +291,7 @@ impl Events {
         }
         self.migrations.extend(shifted(&other.migrations, rows));
         self.faults.extend(shifted(&other.faults, rows));
+        self.operand_bytes.extend(shifted(&other.operand_bytes, rows));
     }
 
     pub(crate) fn heap_bytes(&self) -> usize {
@@ -298,6 +314,7 @@ impl Events {
             + of(&self.collectives)
             + of(&self.migrations)
             + of(&self.faults)
+            + of(&self.operand_bytes)
     }
 
     /// Frees what the columns that grow row by row do not use.
@@ -327,6 +344,7 @@ impl Events {
         self.collectives.clear();
         self.migrations.clear();
         self.faults.clear();
+        self.operand_bytes.clear();
     }
 }
 

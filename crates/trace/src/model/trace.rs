@@ -21,6 +21,7 @@ use crate::model::names::{NameId, Names};
 use crate::model::numa::{HostNode, HostNodes};
 use crate::model::origin::Origin;
 use crate::model::os_call::OsCall;
+use crate::model::size::Bytes;
 use crate::model::stats::ImportStats;
 use crate::model::sync::Synchronization;
 use crate::model::time::{Nanos, Timestamp};
@@ -169,6 +170,11 @@ impl Trace {
     /// Whether the memory of copies and memsets is recorded.
     pub fn has_accesses(&self) -> bool {
         !self.recorded.accesses.is_empty()
+    }
+
+    /// Whether some operator has [`operand_bytes`](Event::operand_bytes).
+    pub fn has_operand_bytes(&self) -> bool {
+        self.recorded.events.has_operand_bytes()
     }
 
     /// The numbers of streams that waited for something else than an event: a value in memory, a semaphore, the host.
@@ -518,6 +524,12 @@ impl<'a> Event<'a> {
     /// Why a copy of managed memory happened, if no call requested it explicitly.
     pub fn migration(&self) -> Option<&'a Migration> {
         self.trace.recorded.events.migration(self.id)
+    }
+
+    /// What an operator must read at least, if its shapes were recorded and it does little with each byte (products of few rows,
+    /// element-wise operators); from 1 MiB on.
+    pub fn operand_bytes(&self) -> Option<Bytes> {
+        self.trace.recorded.events.operand_bytes(self.id)
     }
 
     pub fn faults(&self) -> Option<&'a Faults> {

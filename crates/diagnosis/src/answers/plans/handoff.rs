@@ -1,6 +1,7 @@
 //! How do activations get from one pipeline stage to the next: from GPU to GPU, or through host memory?
 
 use busbound_machine::LinkFacts;
+use busbound_machine::bench::Direction;
 use busbound_whatif::plan::parallel::{Arrangement, Exchange, Parallel};
 use serde::Serialize;
 
@@ -48,7 +49,8 @@ fn handoff(layout: &Arrangement, host: &LinkFacts, plan: &Parallel) -> Option<Ha
     let within = &plan.inputs.cluster.link.name;
     let is_handoff = |exchange: &&Exchange| exchange.what.starts_with("pipeline") && exchange.over == *within;
     let exchange = layout.exchanges.iter().find(is_handoff)?;
-    let host_gbps = host.reachable_gbps();
+    let (up_gbps, down_gbps) = (host.reachable_gbps(), host.reachable_of(Direction::D2h));
+    let host_gbps = up_gbps.min(down_gbps);
     let host_ms = exchange.bytes / host_gbps / 1e6;
     Some(Handoff {
         layout: layout.name.clone(),
@@ -62,6 +64,6 @@ fn handoff(layout: &Arrangement, host: &LinkFacts, plan: &Parallel) -> Option<Ha
         host_ms,
         // As from GPU to GPU, only the first micro-batch waits for its transfer.
         host_exposed_ms: host_ms / f64::from(layout.microbatches),
-        host_serial_ms: 2.0 * host_ms,
+        host_serial_ms: exchange.bytes / up_gbps / 1e6 + exchange.bytes / down_gbps / 1e6,
     })
 }

@@ -294,8 +294,14 @@ pub(super) fn kernel_records(scope: &Scope<'_>) -> Option<Lack> {
         (None, None) => return None,
     };
     let clauses: Vec<String> = [kernels, copies].into_iter().flatten().collect();
+    // Not one kernel: nobody drops all of them.
+    let has_kernels = scope.totals.count(EventKind::Kernel) > 0;
+    let why = match records.kernels_are_missing() && !has_kernels {
+        true => "kernels were not recorded, or the file lost them",
+        false => scope.dropped(),
+    };
     Some(Lack {
-        what: format!("{} have no {work} in the trace: {}", clauses.join(" and "), scope.dropped()),
+        what: format!("{} have no {work} in the trace: {why}", clauses.join(" and ")),
         prevents: "knowing what the GPU did then: it looks idle",
         remedy: FEWER,
     })

@@ -57,6 +57,7 @@ mod tests {
 
     /// Keys of text, lists and booleans, which have no unit.
     const WITHOUT_UNIT: &[&str] = &[
+        "account",
         "comparisons",
         "cpu_nodes",
         "direction",

@@ -3,10 +3,9 @@
 use busbound_cause::Resource;
 use busbound_whatif::replay::{Change, Predicted};
 
-use busbound_trace::MemoryKind;
-
 use super::draft::Draft;
 use super::finding::{Finding, WithoutCode};
+use super::pageable::is_pageable;
 use crate::activity::copies::Copy;
 use crate::analysis::bounds::Asked;
 use crate::analysis::facts::Facts;
@@ -73,7 +72,7 @@ pub(crate) fn findings(facts: &Facts<'_>, asked: Option<&Asked<'_>>) -> Vec<Find
 
 /// What a step copies from and to pageable memory: pinning its buffers pins at most this much.
 fn pageable_bytes(facts: &Facts<'_>) -> u64 {
-    let copies = facts.copies.iter().filter(|copy| copy.host_memory() == Some(MemoryKind::Pageable));
+    let copies = facts.copies.iter().filter(|copy| is_pageable(facts, copy));
     let all = copies.filter_map(Copy::bytes).fold(0, u64::saturating_add);
     (all as f64 / facts.steps()) as u64
 }

@@ -131,6 +131,16 @@ impl Hooks {
         self.inferred || facts.issued_copies().filter(is_upload).any(|copy| self.issue(copy))
     }
 
+    /// Whether they are there to move weights, and for nothing else.
+    pub(in crate::findings) fn are_for_offloading(&self, facts: &Facts<'_>) -> bool {
+        let has = |part: &str| facts.trace.names().iter().any(|name| name.contains(part));
+        match self.framework {
+            Framework::Accelerate => !self.inferred,
+            Framework::Diffusers => has("group_offloading") || has("GroupOffloadingHook"),
+            Framework::Fsdp => false,
+        }
+    }
+
     fn issue(&self, copy: &Copy<'_>) -> bool {
         copy.call.is_some_and(|call| self.times.covers(call.start()))
     }

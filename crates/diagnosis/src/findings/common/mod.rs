@@ -10,6 +10,7 @@ pub(super) mod frameworks;
 pub(super) mod host_idle;
 pub(super) mod kernels;
 pub(super) mod pageable;
+pub(super) mod pinning;
 pub(super) mod prefetch;
 pub(super) mod prize;
 mod rule;

@@ -1,10 +1,12 @@
 //! What do copies from and to pageable memory cost? Shared by three findings.
 
+use busbound_machine::LinkSource;
 use busbound_trace::{Direction, EventKind, Interval, MemoryKind};
 use serde_json::{Value, json};
 
 use super::draft::Fix;
 use super::frameworks::{ACCELERATE_PIN_CODE, DIFFUSERS_CODE, FSDP_PIN_CODE, Framework, Hooks};
+use super::pinning::pin_operators;
 use crate::activity::copies::{Copy, expected_ns};
 use busbound_cause::idle::GapCause;
 
@@ -34,6 +36,19 @@ host = [weight.pin_memory() for weight in weights]    # once, before the loop
 for step in range(steps):
     for buffer, source in zip(buffers, host):
         buffer.copy_(source, non_blocking=True)";
+
+/// A copy whose call takes this share of its time, and that needs no more than this share of it at the pinned rate, is staged.
+const WAITS: f64 = 0.8;
+const STAGED: f64 = 0.5;
+
+/// Below this share of the bytes from pageable memory, what is copied from pinned memory is something else.
+const IN_VAIN: f64 = 0.1;
+const PINNED_IN_VAIN: &str = " The program calls pin_memory() in each step, but what it copies is not the result: a cast, contiguous() or a slice after it makes a \
+                              new pageable tensor. Pin last, or copy first and cast on the GPU.";
+
+/// On a link between chips, the GPU can read pageable memory itself: such copies are only reported if they take this many times as long
+/// as pinned ones. Not tried on such a machine.
+const SLOW_ON_CHIPS: f64 = 2.0;
 
 /// The code of every way to pin, for documentation.
 pub(in crate::findings) const PIN_CODES: &[&str] =
@@ -107,9 +122,27 @@ pub(in crate::findings) fn pageable<'f, 'a>(
 ) -> impl Iterator<Item = &'f Copy<'a>> {
     facts.issued_copies().filter(move |copy| {
         copy.transfer.direction == direction
-            && copy.host_memory() == Some(MemoryKind::Pageable)
+            && is_pageable(facts, copy)
             && copy.bytes().is_some_and(|bytes| bytes >= SMALLEST)
     })
+}
+
+/// Whether its host memory is pageable, as recorded or inferred.
+pub(in crate::findings) fn is_pageable(facts: &Facts<'_>, copy: &Copy<'_>) -> bool {
+    match copy.host_memory() {
+        Some(MemoryKind::Pageable) => true,
+        Some(MemoryKind::Unknown) => looks_pageable(facts, copy),
+        _ => false,
+    }
+}
+
+/// ROCm does not record the kind of memory. Copies from pageable memory wait for staging, and are far slower than pinned ones.
+fn looks_pageable(facts: &Facts<'_>, copy: &Copy<'_>) -> bool {
+    let nanos = copy.event.duration().get() as f64;
+    facts.link.source != LinkSource::Assumed
+        && copy.is_large()
+        && copy.blocked.get() as f64 >= WAITS * nanos
+        && expected_ns(copy, &facts.links) < STAGED * nanos
 }
 
 /// Requested with `non_blocking=True`, or issued on a copy-only stream, but the call waited anyway.
@@ -169,6 +202,9 @@ impl<'c, 'f, 'a> Staged<'c, 'f, 'a> {
             return None;
         }
         let pinned: f64 = copies.iter().map(|copy| expected_ns(copy, &facts.links)).sum::<f64>() / 1e6;
+        if facts.link.is_between_chips() && total < SLOW_ON_CHIPS * pinned {
+            return None;
+        }
         let calls = call_times(copies.iter().filter_map(|copy| copy.call));
         Some(Self {
             facts,
@@ -224,16 +260,39 @@ impl<'c, 'f, 'a> Staged<'c, 'f, 'a> {
             true => ("large copy", "large copies"),
             false => ("copy", "copies"),
         };
+        let is_recorded = |copy: &&Copy<'_>| copy.host_memory() == Some(MemoryKind::Pageable);
+        let kind = match self.copies.iter().copied().any(|copy| is_recorded(&copy)) {
+            true => "pageable memory",
+            false => {
+                "memory that is probably pageable (its kind is not recorded; the copies wait, and are slow)"
+            }
+        };
         let origin = self.copies[0].call.map(|call| self.facts.host.around(&call)).unwrap_or_default();
         format!(
-            "{} of {} per {unit} {preposition} pageable memory at {:.1} GB/s{}{blocking}; pinned memory reaches {:.1} GB/s on {}.",
+            "{} of {} per {unit} {preposition} {kind} at {:.1} GB/s{}{blocking}; pinned memory reaches {:.1} GB/s on {}.{}",
             plural((copies as f64 / self.facts.steps()).round().max(1.0) as u64, one, several),
             bytes(self.moved / copies as u64),
             self.gbps(),
             origin.clause(),
             self.pinned_gbps(),
             self.facts.link.name,
+            if self.is_pinned_in_vain() { PINNED_IN_VAIN } else { "" },
         )
+    }
+
+    /// Whether the program pins tensors in each step, and copies hardly any from pinned memory.
+    fn is_pinned_in_vain(&self) -> bool {
+        let direction = self.copies[0].transfer.direction;
+        if direction != Direction::HostToDevice
+            || (pin_operators(self.facts).len() as f64) < self.facts.steps()
+        {
+            return false;
+        }
+        let is_pinned = |copy: &&Copy<'_>| {
+            copy.transfer.direction == direction && copy.host_memory() == Some(MemoryKind::Pinned)
+        };
+        let pinned = self.facts.issued_copies().filter(is_pinned).filter_map(|copy| copy.bytes());
+        (pinned.fold(0, u64::saturating_add) as f64) < IN_VAIN * self.moved as f64
     }
 
     pub(in crate::findings) fn evidence(&self) -> Value {

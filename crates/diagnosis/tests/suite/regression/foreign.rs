@@ -2,7 +2,7 @@
 
 use crate::common::diagnosis_of;
 
-fn said_of(process: &str) -> String {
+fn said_of(process: &str) -> (String, String) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("results.json");
     let json = format!(
@@ -11,7 +11,8 @@ fn said_of(process: &str) -> String {
             {{"ph": "X", "name": "hipGetDevice", "pid": 2, "tid": 517, "ts": 773900799422, "dur": 1, "args": {{"stream-id": "1"}}}}]}}"#
     );
     std::fs::write(&path, json).unwrap();
-    diagnosis_of(&path).limitations.into_iter().map(|one| one.text).collect()
+    let run = diagnosis_of(&path);
+    (run.verdict.statement, run.limitations.into_iter().map(|one| one.text).collect())
 }
 
 /// rocprof writes its copies and kernels as events without a category: "Record with profile(activities=…CUDA)", for a program in C++.
@@ -22,7 +23,9 @@ fn files_of_other_profilers_are_named() {
         ("Ascend Hardware", "a trace of Ascend NPUs", "only traces of CUDA"),
         ("/device:GPU:0", "a trace viewer file of JAX or TensorFlow", ".xplane.pb"),
     ] {
-        let said = said_of(process);
+        let (first, said) = said_of(process);
+        // The first line said "no GPU activity was recorded".
+        assert!(first.contains(named) && first.contains("cannot be read"), "{process}: {first}");
         assert!(said.contains(named) && said.contains(remedy), "{process}: {said}");
     }
 }

@@ -11,7 +11,6 @@ use crate::bench::plan::{KIB, Limits, Mode};
 use crate::bench::statistics::Spread;
 use crate::bench::terms::{Direction, Engine, Memory, Pace};
 use crate::catalog::gpu_of_name;
-use crate::link::REACHED_BY_LARGE_COPIES;
 use crate::profile::{CurvePoint, MachineProfile, MeasuredCurve};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -156,16 +155,16 @@ fn pinned(evidence: &Evidence<'_>) -> Vec<MeasuredFigure> {
     let reached = |direction| evidence.profile.copies(direction, Memory::Pinned).and_then(plateau_of_large);
     let (h2d, d2h) = (reached(Direction::H2d), reached(Direction::D2h));
     let mut figures = Vec::new();
-    for (id, what, measured, other) in
-        [(PINNED_H2D, "pinned H2D copies", h2d, d2h), (PINNED_D2H, "pinned D2H copies", d2h, h2d)]
-    {
+    for (id, what, measured, direction, other, opposite) in [
+        (PINNED_H2D, "pinned H2D copies", h2d, Direction::H2d, d2h, Direction::D2h),
+        (PINNED_D2H, "pinned D2H copies", d2h, Direction::D2h, h2d, Direction::H2d),
+    ] {
         let Some(measured) = measured else { continue };
         let figure = MeasuredFigure::fact(id, what, measured, FigureUnit::GigabytesPerSecond);
-        figures.push(match evidence.due_link() {
-            Some((link, peak)) => {
-                let from = format!("{:.0}% of the {peak:.1} GB/s of {link}", 100.0 * REACHED_BY_LARGE_COPIES);
-                let expected = REACHED_BY_LARGE_COPIES * peak;
-                let other_is_fine = other.is_some_and(|other| other >= SHORT_BELOW * expected);
+        figures.push(match evidence.due_copies(direction) {
+            Some((expected, from)) => {
+                let due = evidence.due_copies(opposite).map_or(expected, |(due, _)| due);
+                let other_is_fine = other.is_some_and(|other| other >= SHORT_BELOW * due);
                 figure.judged(expected, from, || causes(evidence.identity, other_is_fine))
             }
             None => figure,
@@ -308,6 +307,7 @@ impl SuiteCase for CopyCase {
 mod tests {
     use super::super::tests::H200;
     use super::*;
+    use crate::bench::figures::Judgment;
 
     #[test]
     fn the_full_copy_suite_covers_256_bytes_to_1_gib_in_powers_of_two() {
@@ -325,5 +325,29 @@ mod tests {
         assert_eq!(CopyTask::plan(Mode::Full, &fixed).len(), (3 + 9) * 2 * 23);
         assert!(CopyTask::left_out(Mode::Full, &fixed).is_some());
         assert_eq!(CopyTask::left_out(Mode::Quick, &fixed), None);
+    }
+
+    /// The link between the chips of a GH200 carries less from the GPU than to it: 170 GB/s there are not low.
+    #[test]
+    fn each_direction_of_a_superchip_has_its_own_expectation() {
+        let curve = |direction, gbps| MeasuredCurve {
+            direction,
+            memory: Memory::Pinned,
+            engine: Engine::CopyEngine,
+            pace: Pace::BackToBack,
+            points: vec![CurvePoint { bytes: 1 << 28, gbps, p5: None, p95: None }],
+        };
+        let judged = |h2d, d2h| {
+            let profile = MachineProfile {
+                gpu: "NVIDIA GH200 480GB".to_owned(),
+                curves: vec![curve(Direction::H2d, h2d), curve(Direction::D2h, d2h)],
+                ..MachineProfile::default()
+            };
+            let identity = Identity::default();
+            let figures = pinned(&Evidence { identity: &identity, profile: &profile, cases: &[] });
+            figures.into_iter().map(|figure| figure.judgment).collect::<Vec<_>>()
+        };
+        assert_eq!(judged(415.0, 170.0), [Judgment::Fine, Judgment::Fine]);
+        assert_eq!(judged(200.0, 90.0), [Judgment::Low, Judgment::Low]);
     }
 }

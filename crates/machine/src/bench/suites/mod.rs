@@ -26,9 +26,11 @@ use super::figures::MeasuredFigure;
 use super::identity::Identity;
 use super::plan::{Limits, Mode};
 use super::statistics::Spread;
+use crate::bench::terms::Direction;
 use crate::catalog;
-use crate::link::PcieLink;
+use crate::link::{PcieLink, REACHED_BY_LARGE_COPIES};
 use crate::profile::{MachineProfile, MeasuredCurve};
+use crate::resolve::C2C_NAME;
 
 pub use all_reduce::{AllReduceCase, AllReduceTask};
 pub use contention::{ContentionCase, ContentionTask, OtherCopies};
@@ -323,8 +325,10 @@ impl Evidence<'_> {
     /// ends report; `None` if neither is known.
     fn due_link(&self) -> Option<(String, f64)> {
         Some(match catalog::gpu_of_name(&self.profile.gpu) {
-            Some(gpu) if gpu.c2c_gbps > 0.0 => ("NVLink-C2C".to_owned(), gpu.c2c_gbps),
-            Some(gpu) => (gpu.pcie.name(), gpu.pcie.peak_gbps()),
+            Some(gpu) => match gpu.c2c {
+                Some(c2c) => (C2C_NAME.to_owned(), c2c.peak_gbps),
+                None => (gpu.pcie.name(), gpu.pcie.peak_gbps()),
+            },
             None => {
                 let seen = self.identity.link.filter(|seen| seen.max_generation > 0 && seen.max_lanes > 0)?;
                 let generation = u8::try_from(seen.max_generation).ok()?;
@@ -332,6 +336,22 @@ impl Evidence<'_> {
                 (link.name(), link.peak_gbps())
             }
         })
+    }
+}
+
+impl Evidence<'_> {
+    /// What large pinned copies in this direction should reach, and where that comes from.
+    fn due_copies(&self, direction: Direction) -> Option<(f64, String)> {
+        if let Some(c2c) = catalog::gpu_of_name(&self.profile.gpu).and_then(|gpu| gpu.c2c) {
+            let reached = match direction {
+                Direction::H2d => c2c.h2d_gbps,
+                Direction::D2h => c2c.d2h_gbps,
+            };
+            return Some((reached, format!("what others measured on {C2C_NAME}")));
+        }
+        let (link, peak) = self.due_link()?;
+        let from = format!("{:.0}% of the {peak:.1} GB/s of {link}", 100.0 * REACHED_BY_LARGE_COPIES);
+        Some((REACHED_BY_LARGE_COPIES * peak, from))
     }
 }
 

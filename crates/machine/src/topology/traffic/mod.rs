@@ -270,7 +270,7 @@ fn check(topology: &Topology) -> Result<(), NoTraffic> {
         return Err(NoTraffic::NoGpu);
     }
     let catalog = |name: &Option<String>| name.as_deref().and_then(gpu_of_name);
-    if topology.gpus.iter().filter_map(|gpu| catalog(&gpu.name)).any(|gpu| gpu.c2c_gbps > 0.0) {
+    if topology.gpus.iter().filter_map(|gpu| catalog(&gpu.name)).any(|gpu| gpu.c2c.is_some()) {
         return Err(NoTraffic::ChipToChip);
     }
     if let Some(gpu) = topology.gpus.iter().find(|gpu| gpu.path.is_empty()) {
