@@ -9,7 +9,10 @@ use crate::steps::window::StepsFound;
 use crate::verdict::capitalized;
 
 pub(super) fn none(scope: &Scope<'_>) -> Option<String> {
-    scope.facts.window.steps.is_empty().then(|| match &scope.options.steps {
+    // Without work on a GPU and without copies, there are no figures.
+    let has_figures = !scope.facts.timelines.is_empty() || !scope.cpu_copies.is_empty();
+    let is_asked = has_figures || scope.options.steps.is_some();
+    (is_asked && scope.facts.window.steps.is_empty()).then(|| match &scope.options.steps {
         Some(wanted) => {
             format!("No annotation matches --steps {wanted}, so figures are for the whole trace.")
         }

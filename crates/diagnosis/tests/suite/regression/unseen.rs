@@ -215,3 +215,83 @@ fn encrypted_copies_are_not_to_be_pinned_and_instances_share_their_link() {
     assert!(found(&encrypted, FindingId::PageableCopies).is_none());
     assert!(has(&of("NVIDIA H100 80GB HBM3 MIG 1g.10gb", false), LimitationId::SharedLink));
 }
+
+/// A program in CUDA takes its memory from a pool, and was told to "take it from a pool (cudaMallocAsync)".
+#[test]
+fn a_program_that_uses_a_pool_is_told_to_keep_its_memory() {
+    let fix = |allocate: &str| {
+        let mut program = Program::new();
+        for i in 0..40i64 {
+            let at = i * 5 * MS;
+            program.trace.runtime_call(program.host, allocate, at..at + 2 * MS);
+            program.kernel("solve", at + 2_010 * US, at + 2_020 * US, 2_500 * US);
+            program.trace.runtime_call(
+                program.host,
+                "cudaDeviceSynchronize",
+                at + 2_030 * US..at + 4_530 * US,
+            );
+        }
+        let run = program.diagnosed();
+        found(&run, FindingId::AllocationInLoop).unwrap_or_else(|| panic!("{:?}", run.findings)).fix.clone()
+    };
+    assert!(fix("cudaMallocAsync").contains("cudaMemPoolAttrReleaseThreshold"));
+    assert!(fix("cudaMalloc").contains("take it from a pool"));
+}
+
+/// Device memory is allocated before each upload: "pinning host buffers saves 1.2 s", of 0.4 s of copies. Pinning leaves those calls as they are.
+#[test]
+fn pinning_does_not_make_calls_that_allocate_faster() {
+    let mut program = Program::new();
+    for i in 0..40i64 {
+        let at = i * 40 * MS;
+        program.trace.runtime_call(program.host, "cudaMallocPitch", at..at + 3 * MS);
+        let call = at + 3_010 * US..at + 4_000 * US;
+        let up = Transfer::host_to_device(MemoryKind::Pageable, 8_000_000);
+        program.copy(call, up, at + 3_100 * US..at + 3_990 * US);
+        program.kernel("search", at + 4_010 * US, at + 4_020 * US, 30 * MS);
+        program.trace.runtime_call(program.host, "cudaDeviceSynchronize", at + 4_020 * US..at + 34_030 * US);
+    }
+    let run = program.diagnosed();
+    let saves = found(&run, FindingId::PageableCopies).map_or(0.0, |finding| finding.saves_ms_per_step.high);
+    assert!(saves < 42.0, "{saves} ms, of 40 times 0.89 ms of copies and 0.1 ms before them");
+}
+
+/// A solver on one stream that reads a flag after every few kernels: "2,664 times the host waits, for 5.10 ms … saves 25.8 ms … let streams wait
+/// for each other". The reads were in what was saved, and not in what was said.
+#[test]
+fn reads_by_a_synchronous_copy_are_host_syncs() {
+    let mut program = Program::new();
+    for i in 0..200i64 {
+        let at = i * 40 * US;
+        program.kernel("reset", at, at + 8 * US, US);
+        program.kernel("solve", at + 6 * US, at + 14 * US, 2 * US);
+        let down = Transfer::device_to_host(MemoryKind::Pageable, 4);
+        let read = at + 20 * US..at + 21 * US;
+        program.named_copy("cudaMemcpyFromSymbol", at + 12 * US..at + 24 * US, down, read);
+        program.trace.runtime_call(program.host, "cudaDeviceSynchronize", at + 26 * US..at + 28 * US);
+    }
+    let run = program.diagnosed();
+    let finding = found(&run, FindingId::SyncInLoop).unwrap_or_else(|| panic!("{:?}", run.findings));
+    assert!(finding.fix.starts_with("Keep values on the GPU"), "{}", finding.fix);
+    assert!(finding.seen.starts_with("39"), "{}", finding.seen);
+}
+
+/// Kernels of one stream run in order, and the host waits after each: "Let streams wait for each other".
+#[test]
+fn advice_for_streams_needs_several_streams() {
+    let fix = |streams: i64| {
+        let mut program = Program::new();
+        let other = program.trace.stream(0, 8);
+        let first = program.stream;
+        for i in 0..200i64 {
+            let at = i * 100 * US;
+            program.stream = if i % streams == 0 { first } else { other };
+            program.kernel("k", at, at + 10 * US, 60 * US);
+            program.trace.runtime_call(program.host, "cudaDeviceSynchronize", at + 6 * US..at + 75 * US);
+        }
+        let run = program.diagnosed();
+        found(&run, FindingId::SyncInLoop).unwrap_or_else(|| panic!("{:?}", run.findings)).fix.clone()
+    };
+    assert!(fix(1).contains("the work of one stream runs in order"), "{}", fix(1));
+    assert!(fix(2).contains("cudaStreamWaitEvent"), "{}", fix(2));
+}
