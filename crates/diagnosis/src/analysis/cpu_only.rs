@@ -89,11 +89,11 @@ fn no_work(facts: &Facts<'_>) -> String {
 
 fn computes_on_cpu(facts: &Facts<'_>, on_cpu: &OnCpu) -> String {
     let although = match facts.trace.origin().gpus.first() {
-        Some(gpu) => format!(", although this machine has a GPU ({})", printable(&gpu.name)),
+        Some(gpu) => format!(", although this machine has a GPU: {}", printable(&gpu.name)),
         None => String::new(),
     };
     format!(
-        "the program computes on the CPU{although} ({} takes {}), and no GPU activity was recorded",
+        "the program computes on the CPU ({} takes {}), and no GPU activity was recorded{although}",
         printable(&on_cpu.operator),
         milliseconds(on_cpu.ms)
     )

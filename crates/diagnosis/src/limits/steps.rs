@@ -79,7 +79,8 @@ pub(super) fn coverage(scope: &Scope<'_>) -> Option<String> {
     let after = part("after:", Interval::new(covered.end, all.end));
     let left_out: Vec<String> = before.into_iter().chain(after).collect();
     Some(format!(
-        "The figures cover {} of the {} in which the GPU had work; {}.",
+        "The figures are for the detected iterations ({}), which cover {} of the {} in which the GPU had work; {}.",
+        window.pattern.as_deref().unwrap_or_default(),
         milliseconds(ms(covered)),
         milliseconds(ms(all)),
         left_out.join(", ")

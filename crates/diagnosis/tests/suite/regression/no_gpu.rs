@@ -60,7 +60,7 @@ fn a_gpu_recorded_without_its_events_may_still_wait_for_the_bus() {
 fn a_gpu_that_is_not_used_is_named() {
     let run = diagnosis(&layers("aten::mkldnn_convolution", 15_000), "NVIDIA RTX A5000");
     let said = &run.verdict.statement;
-    assert!(said.contains("although this machine has a GPU (NVIDIA RTX A5000)"), "{said}");
+    assert!(said.contains("although this machine has a GPU: NVIDIA RTX A5000"), "{said}");
     let limits = says(&run, LimitationId::CpuOnly).unwrap();
     assert!(limits.contains("move the model and its inputs to it"), "{limits}");
 }
