@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use busbound_trace::{
-    Direction, Event, EventKind, Interval, MemoryKind, Nanos, Place, Timestamp, Trace, TrackId,
+    Call, Direction, Event, EventKind, Interval, MemoryKind, Nanos, Place, Timestamp, Trace, TrackId,
 };
 use serde::Serialize;
 
 use crate::activity::gaps::{CallTimes, call_times};
 use crate::pattern::pattern_of;
+use busbound_cause::thresholds::{READ_AND_WAIT, SMALL_READ};
 use busbound_cause::{Host, Origin, OriginNames};
 
 /// Why a synchronization was called.
@@ -88,30 +89,35 @@ pub(crate) struct Waits {
 /// `step_starts` are when steps begin on the host, in order; empty if there are no steps.
 pub(crate) fn syncs(host: &Host<'_>, step_starts: &[Timestamp]) -> Syncs {
     let trace = host.trace();
-    let mut calls: Vec<_> = host
-        .synchronizations()
-        .filter(|call| matches!(call.place(), Place::Thread { .. }))
-        .map(|call| (call, call.interval()))
+    let explicit = host.synchronizations().map(|call| (call, false));
+    let mut calls: Vec<_> = explicit
+        .chain(synchronous_reads(host).map(|call| (call, true)))
+        .filter(|(call, _)| matches!(call.place(), Place::Thread { .. }))
         .collect();
     calls.sort_by_key(|(call, _)| call.start());
     // The last one of each step; without steps, the last one of the trace.
-    let mut last_of_step: BTreeMap<usize, usize> = BTreeMap::new();
+    let mut last_of_step: BTreeMap<usize, Timestamp> = BTreeMap::new();
     let step_of = |at| step_starts.partition_point(|&start| start <= at);
-    for (i, (call, _)) in calls.iter().enumerate() {
-        last_of_step.insert(step_of(call.start()), i);
+    for (call, _) in &calls {
+        last_of_step.insert(step_of(call.start()), call.start());
     }
     let small = SmallUploads::of(host);
     let mut totals: BTreeMap<SyncReason, Sum> = BTreeMap::new();
     let mut device_wide = Vec::new();
     let mut avoidable = Vec::new();
-    for (i, (call, interval)) in calls.iter().enumerate() {
+    for (call, is_read) in &calls {
         let place = host.place_of(call);
         let operator = place.operator.map(|operator| trace.names().get(operator));
-        let reason = SyncReason::of(operator, small.are_before(call));
+        let reason = match is_read {
+            true => SyncReason::ValueRead,
+            false => SyncReason::of(operator, small.are_before(call)),
+        };
         if call.name().contains("DeviceSynchronize") || call.name().contains("CtxSynchronize") {
-            device_wide.push(*interval);
+            device_wide.push(call.interval());
         }
-        let is_within_step = last_of_step.get(&step_of(call.start())) != Some(&i);
+        // A wait and the read after it are one.
+        let waits_until = call.end() + Nanos::new(READ_AND_WAIT);
+        let is_within_step = last_of_step.get(&step_of(call.start())).is_some_and(|last| waits_until < *last);
         if is_within_step && reason != SyncReason::BlockingCopy {
             avoidable.push(*call);
         }
@@ -121,8 +127,19 @@ pub(crate) fn syncs(host: &Host<'_>, step_starts: &[Timestamp]) -> Syncs {
     Syncs { totals, device_wide, avoidable_times: call_times(avoidable) }
 }
 
+/// Calls that read a value and wait for it themselves, such as `cudaMemcpy` of a flag: no other call waits.
+fn synchronous_reads<'t>(host: &Host<'t>) -> impl Iterator<Item = Event<'t>> {
+    let is_read = |copy: &Event<'_>| {
+        let transfer = copy.transfer().filter(|transfer| transfer.direction == Direction::DeviceToHost);
+        transfer.and_then(|transfer| transfer.bytes).is_some_and(|bytes| bytes.get() <= SMALL_READ)
+    };
+    let copies = host.trace().events().filter(|event| event.kind() == EventKind::Copy);
+    let calls = copies.filter(is_read).filter_map(|copy| host.call_behind(&copy));
+    calls.filter(|call| host.call_kind(call) == Call::Copy && !call.name().contains("Async"))
+}
+
 /// Copies of at most this many bytes carry values, not data.
-const SMALL: u64 = 4096;
+const SMALL: u64 = SMALL_READ;
 /// A wait that is this many times longer than the copy before it waits for other work, if it is longer than a wait for the copy alone takes with
 /// all that is around it.
 const MUCH_LONGER: i64 = 10;

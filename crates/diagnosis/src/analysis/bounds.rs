@@ -33,6 +33,9 @@ pub(crate) struct Asked<'f> {
     compute_ms: f64,
 }
 
+/// The share of its time that a resource takes if it is 10% faster.
+const FASTER: f64 = 0.9;
+
 /// The graph must reproduce the recorded time this well to be asked.
 const MOST_ERROR: f64 = 0.15;
 
@@ -84,9 +87,15 @@ impl<'f> Asked<'f> {
         (self.step_ms * then / self.recorded).max(least.min(self.step_ms))
     }
 
+    /// The step if these resources are free. The first step does not count, and steps differ: a free resource is never slower than a
+    /// faster one.
+    pub(crate) fn step_if_free(&self, resources: &[Resource]) -> f64 {
+        self.step_if(resources, 0.0).min(self.step_if(resources, FASTER))
+    }
+
     /// What a step gains if these resources are free.
     pub(crate) fn gain(&self, resources: &[Resource]) -> f64 {
-        self.step_ms - self.step_if(resources, 0.0)
+        self.step_ms - self.step_if_free(resources)
     }
 }
 
@@ -98,13 +107,8 @@ pub(crate) fn resource_bounds(facts: &Facts<'_>, asked: &Asked<'_>) -> Vec<Resou
             resource,
             busy_ms: busy_ms(facts, model, resource),
             exposed_ms: exposed_ms(facts, resource),
-            step_if_10pct_faster_ms: asked.step_if(&[resource], 0.9),
-            step_if_free_ms: asked.step_if(&[resource], 0.0),
-        };
-        // The first step does not count, and steps differ: a free resource is never slower than a faster one.
-        let bound = ResourceBound {
-            step_if_free_ms: bound.step_if_free_ms.min(bound.step_if_10pct_faster_ms),
-            ..bound
+            step_if_10pct_faster_ms: asked.step_if(&[resource], FASTER),
+            step_if_free_ms: asked.step_if_free(&[resource]),
         };
         let is_used = bound.busy_ms > 0.0 || bound.step_if_free_ms < asked.step_ms;
         is_used.then_some(bound)

@@ -1,12 +1,14 @@
 //! What is the verdict without GPU events? Only what the host's own times support.
 
 use busbound_machine::LinkSource;
+use busbound_trace::{Event, EventKind};
 
 use crate::analysis::cpu_copies::{CpuCopies, CpuCopyClass};
 use crate::analysis::facts::Facts;
+use crate::analysis::on_cpu::{OnCpu, on_cpu};
 use crate::answers::survey::Survey;
 use crate::answers::survey::other_profiler::other_profiler;
-use crate::quantity::{bytes, milliseconds, plural};
+use crate::quantity::{bytes, milliseconds, plural, printable};
 use crate::verdict::{Bound, Verdict};
 
 pub(crate) fn verdict(facts: &Facts<'_>, survey: &Survey, copies: &[CpuCopies]) -> Verdict {
@@ -55,6 +57,9 @@ pub(crate) fn verdict(facts: &Facts<'_>, survey: &Survey, copies: &[CpuCopies]) 
             bytes(launched.bytes),
         ));
     }
+    if let Some(on_cpu) = on_cpu(facts) {
+        return unknown(&computes_on_cpu(facts, &on_cpu));
+    }
     let launches = facts.host.launches().len() as u64;
     if launches > 0 {
         return unknown(&format!(
@@ -62,7 +67,38 @@ pub(crate) fn verdict(facts: &Facts<'_>, survey: &Survey, copies: &[CpuCopies]) 
             plural(launches, "kernel", "kernels"),
         ));
     }
+    // The calls of a program on the GPU are part of such a recording.
+    if facts.trace.origin().format.id == RECORDS_CALLS {
+        return unknown(&no_work(facts));
+    }
     unknown(
         "no GPU activity was recorded, and host events alone do not show whether any copy crossed the bus",
+    )
+}
+
+/// The format whose recordings have the calls of every program that uses a GPU.
+const RECORDS_CALLS: &str = "nsys-sqlite";
+
+/// Nothing ran on a GPU, and no call launched or copied anything.
+fn no_work(facts: &Facts<'_>) -> String {
+    let is_call = |event: &Event<'_>| matches!(event.kind(), EventKind::RuntimeCall | EventKind::DriverCall);
+    match facts.trace.events().filter(is_call).count() as u64 {
+        0 => "no CUDA call and no GPU activity was recorded".to_owned(),
+        calls => format!(
+            "no GPU activity was recorded, and none of the {} launches or copies anything",
+            plural(calls, "recorded CUDA call", "recorded CUDA calls")
+        ),
+    }
+}
+
+fn computes_on_cpu(facts: &Facts<'_>, on_cpu: &OnCpu) -> String {
+    let although = match facts.trace.origin().gpus.first() {
+        Some(gpu) => format!(", although this machine has a GPU: {}", printable(&gpu.name)),
+        None => String::new(),
+    };
+    format!(
+        "the program computes on the CPU ({} takes {}), and no GPU activity was recorded{although}",
+        printable(&on_cpu.operator),
+        milliseconds(on_cpu.ms)
     )
 }

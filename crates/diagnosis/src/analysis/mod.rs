@@ -24,6 +24,7 @@ pub(crate) mod layer_names;
 pub(crate) mod layer_waits;
 pub(crate) mod loading;
 mod of_each;
+pub(crate) mod on_cpu;
 pub(crate) mod phases;
 pub(crate) mod program;
 pub(crate) mod replay;

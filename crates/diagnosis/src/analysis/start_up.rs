@@ -17,6 +17,10 @@ use crate::verdict::Withheld;
 const INITIALIZES_MS: f64 = 100.0;
 /// From this share of the time on, what a process does once is what a trace shows.
 const INITIALIZES_SHARE: f64 = 0.3;
+/// The same where kernels are loaded for the first time up to the last part of the trace.
+const STILL_LOADING_SHARE: f64 = 0.1;
+/// The last part of a trace.
+const LATE: f64 = 0.1;
 /// Where the host is the reason that the device is idle for this share of the time, a context that was created just before says why.
 const HOST_SHARE: f64 = 0.5;
 /// The first launch of a kernel that takes this long loads it. A launch takes microseconds; in traces of programs that load kernels at
@@ -24,7 +28,8 @@ const HOST_SHARE: f64 = 0.5;
 const LOADS_MS: f64 = 1.0;
 /// More steps than this show by themselves which of them are start-up.
 const FEW_STEPS: usize = 2;
-/// Two steps whose lengths differ by more than this factor do not say what a third one takes.
+/// As many iterations do not say what another one takes, if the longest takes this many times as long as the others.
+const FEW_UNLIKE: usize = 4;
 const UNLIKE: f64 = 5.0;
 /// A few kernels and copies that take a smaller share of the recording say nothing about it.
 const LITTLE: f64 = 0.05;
@@ -43,7 +48,7 @@ const WORTH_NAMING: f64 = 0.2;
 pub(crate) fn reason(facts: &Facts<'_>) -> Option<Withheld> {
     let why = initialization(facts)
         .or_else(|| context_before(facts))
-        .or_else(|| two_unlike_steps(facts))
+        .or_else(|| few_unlike_steps(facts))
         .or_else(|| recaptures(facts))
         .or_else(|| only_few(facts))?;
     Some(Withheld { id: LimitationId::StartUp, why, remedy: "record several steps after a warm-up" })
@@ -72,7 +77,8 @@ fn initialization(facts: &Facts<'_>) -> Option<String> {
     let parts = parts(facts);
     let all = facts.time.analyzed_ms;
     let total = idle_ms(facts, &union(parts.iter().map(|part| &part.times)));
-    if total < INITIALIZES_SHARE * all {
+    let enough = if is_still_loading(facts) { STILL_LOADING_SHARE } else { INITIALIZES_SHARE };
+    if total < enough * all {
         return None;
     }
     let mut named: Vec<(&Part, f64)> = parts.iter().map(|part| (part, idle_ms(facts, &part.times))).collect();
@@ -81,6 +87,9 @@ fn initialization(facts: &Facts<'_>) -> Option<String> {
         Unit::Trace => "in this trace",
         _ => "analyzed",
     };
+    // Each device waits for the host.
+    let devices = facts.timelines.len().max(1) as f64;
+    let milliseconds = |ms: f64| milliseconds(ms / devices);
     let (total, all) = (milliseconds(total), milliseconds(all));
     let names: Vec<String> = named
         .iter()
@@ -122,14 +131,16 @@ struct Part {
 
 fn parts(facts: &Facts<'_>) -> Vec<Part> {
     let named = |what: &str, times| Part { what: what.to_owned(), subject: what.to_owned(), times };
+    let is_long = |call: &Event<'_>| call.duration().as_millis() >= INITIALIZES_MS;
+    let short = loads(facts).filter(|call| !is_long(call));
+    let loading: Vec<Event<'_>> = first_uses(facts).into_iter().chain(short).collect();
     let mut parts = vec![
-        named("loading kernels at their first use", call_times(first_uses(facts))),
+        named("loading kernels at their first use", call_times(loading)),
         named("capturing CUDA graphs", captures(facts)),
         named("compiling", compilations(facts)),
     ];
     // In steps, calls that allocate may recur.
     let is_once = |call: &Event<'_>| facts.host.call_kind(call) == Call::Load || facts.unit() == Unit::Trace;
-    let is_long = |call: &Event<'_>| call.duration().as_millis() >= INITIALIZES_MS;
     let mut calls: BTreeMap<&str, Vec<Event<'_>>> = BTreeMap::new();
     for call in facts.host.rare_calls().filter(|call| is_long(call) && is_once(call)) {
         calls.entry(call.name()).or_default().push(call);
@@ -143,6 +154,26 @@ fn parts(facts: &Facts<'_>) -> Vec<Part> {
         times: call_times(calls),
     }));
     parts
+}
+
+/// Whether the device mostly waits for the host, and kernels are loaded for the first time up to the end: nothing shows what the program does
+/// once it has started.
+fn is_still_loading(facts: &Facts<'_>) -> bool {
+    let hulls = facts.timelines.iter().filter_map(|line| line.busy.hull());
+    let Some(all) = hulls.reduce(Interval::hull).filter(|_| facts.unit() == Unit::Trace) else {
+        return false;
+    };
+    let idle: f64 = facts.idle.iter().map(|cause| cause.ms).sum();
+    let late = (1.0 - LATE) * all.length().as_millis();
+    let loads = first_uses(facts).into_iter().chain(loads(facts));
+    idle >= HOST_SHARE * facts.time.analyzed_ms
+        && loads.into_iter().any(|call| (call.start() - all.start).as_millis() >= late)
+}
+
+/// Calls that load kernels.
+fn loads<'f>(facts: &'f Facts<'_>) -> impl Iterator<Item = Event<'f>> {
+    let is_load = |call: &Event<'_>| facts.host.call_kind(call) == Call::Load;
+    facts.host.rare_calls().filter(move |call| is_load(call) && call.duration().as_millis() >= LOADS_MS)
 }
 
 /// Launch calls that load their kernel: long, and the first of it.
@@ -262,9 +293,21 @@ fn kinds(work: &[Event<'_>]) -> String {
     }
 }
 
-fn two_unlike_steps(facts: &Facts<'_>) -> Option<String> {
-    let [a, b] = facts.window.steps[..] else { return None };
-    let (a, b) = (a.length().as_millis(), b.length().as_millis());
-    (a.max(b) > UNLIKE * a.min(b))
-        .then(|| format!("the only two steps in this trace take {} and {}", milliseconds(a), milliseconds(b)))
+fn few_unlike_steps(facts: &Facts<'_>) -> Option<String> {
+    let mut lengths: Vec<f64> = facts.window.steps.iter().map(|step| step.length().as_millis()).collect();
+    // Steps that the program marks are its own, however they differ.
+    let most = if facts.unit() == Unit::Iteration { FEW_UNLIKE } else { FEW_STEPS };
+    if lengths.len() > most {
+        return None;
+    }
+    lengths.sort_by(f64::total_cmp);
+    let longest = lengths.pop()?;
+    let usual = lengths.get(lengths.len() / 2)?;
+    let (shortest, longest_ms) = (milliseconds(lengths[0]), milliseconds(longest));
+    (longest > UNLIKE * usual).then(|| match lengths.len() {
+        1 => format!("the only two {}s in this trace take {shortest} and {longest_ms}", facts.unit()),
+        others => {
+            format!("the only {} {}s in this trace take {shortest} to {longest_ms}", others + 1, facts.unit())
+        }
+    })
 }

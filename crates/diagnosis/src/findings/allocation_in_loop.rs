@@ -44,7 +44,7 @@ fn fix(facts: &Facts<'_>) -> Fix {
         Unit::Step | Unit::Iteration => ("Do not call empty_cache() in the loop. ", RULE.doing),
     };
     if facts.program == Program::Cuda {
-        let is_pooled = facts.host.allocations().any(|call| call.name().contains("AllocAsync"));
+        let is_pooled = facts.host.allocations().any(|call| takes_from_pool(call.name()));
         let text = match is_pooled {
             true => {
                 "The pool gives its memory back at each sync: let it keep it (cudaMemPoolSetAttribute, cudaMemPoolAttrReleaseThreshold), or allocate once."
@@ -66,6 +66,11 @@ fn fix(facts: &Facts<'_>) -> Fix {
     ))
     .doing(doing)
     .setting(Target::Environment, "PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")
+}
+
+/// `cudaMallocAsync`, `cudaMallocFromPoolAsync` and `cuMemAllocAsync` take memory from a pool.
+fn takes_from_pool(call: &str) -> bool {
+    call.contains("FromPool") || call.contains("llocAsync")
 }
 
 /// The variable that turned the caching allocator off, if it is recorded.

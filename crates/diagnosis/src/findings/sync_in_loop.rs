@@ -60,6 +60,9 @@ const WORTH_A_CHANGE: f64 = 0.05;
 const UPLOADS: &str = "Create small tensors on the GPU, or copy them from pinned memory with non_blocking=True: a copy from pageable memory waits \
                        for everything that is queued before it.";
 
+const IN_ORDER: &str =
+    "Synchronize only where the host uses a result: the work of one stream runs in order without it.";
+
 const UPLOADS_CODE: &str = "\
 scale = torch.full((), value, device=device)         # not torch.tensor(value).to(device)
 sizes = sizes.pin_memory().to(device, non_blocking=True)";
@@ -100,8 +103,13 @@ impl<'s> Waits<'s> {
         self.all().map(|total| total.within_step_ms).sum()
     }
 
-    fn fix(&self, program: Program, unit: Unit) -> Fix {
+    fn fix(&self, facts: &Facts<'_>) -> Fix {
+        let (program, unit) = (facts.program, facts.unit());
         let reason = self.longest().map(|total| total.reason);
+        let has_one_stream = facts.stream_split().is_none();
+        if has_one_stream && reason == Some(SyncReason::Explicit) {
+            return Fix::new(IN_ORDER);
+        }
         if program == Program::Cuda {
             let end = if unit == Unit::Trace { String::new() } else { format!(" of the {unit}") };
             return Fix::new(match reason {
@@ -193,7 +201,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
             low: 0.4 * (idle + between) / facts.gpu_steps(),
             high: (idle + between) / facts.gpu_steps(),
         },
-        fix: waits.fix(facts.program, unit),
+        fix: waits.fix(facts),
         at: facts.syncs.avoidable_times.values().flat_map(|times| times.iter()).collect(),
     })
 }

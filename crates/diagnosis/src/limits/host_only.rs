@@ -2,6 +2,7 @@
 
 use super::Scope;
 use crate::analysis::cpu_copies::CpuCopyClass;
+use crate::analysis::on_cpu::on_cpu;
 use crate::answers::survey::other_profiler::other_profiler;
 use crate::quantity::{plural, printable};
 
@@ -15,6 +16,11 @@ pub(super) fn no_gpu(scope: &Scope<'_>) -> Option<String> {
     is_host_only(scope).then(|| {
         if let Some((what, remedy)) = other_profiler(scope.facts.trace) {
             return format!("Its GPU activity cannot be read: the file is {what}. What to do: {remedy}.");
+        }
+        if on_cpu(scope.facts).is_some() {
+            return format!(
+                "If a GPU should compute this, move the model and its inputs to it. If the program also uses a GPU, record with {next_time}."
+            );
         }
         if let Some(why) = scope.facts.trace.origin().why_no_gpu() {
             return format!("The profiler could not record the GPU. It says: \"{}\"", printable(why));
@@ -45,6 +51,11 @@ pub(super) fn undecided(scope: &Scope<'_>) -> Option<String> {
 
 pub(super) fn no_shapes(scope: &Scope<'_>) -> Option<String> {
     let has_shapes = scope.facts.trace.stats().shapes_seen;
-    (is_host_only(scope) && scope.cpu_copies.is_empty() && !has_shapes)
-        .then(|| "Copy operators have no shapes, so their size in bytes is unknown.".to_owned())
+    let has_copies = scope.facts.trace.names().iter().any(|name| name == "aten::copy_");
+    (is_host_only(scope)
+        && has_copies
+        && scope.cpu_copies.is_empty()
+        && !has_shapes
+        && on_cpu(scope.facts).is_none())
+    .then(|| "Copy operators have no shapes, so their size in bytes is unknown.".to_owned())
 }

@@ -60,8 +60,9 @@ const OF_FILE: &[(LimitationId, Check)] = &[(LimitationId::Lost, Several(loss::p
 const OF_RUN: &[(LimitationId, Check)] = &[
     (LimitationId::Sampled, One(steps::sampled)),
     (LimitationId::Steps, One(steps::none)),
-    (LimitationId::StepsByPeriod, One(steps::by_period)),
+    // Before what an iteration is: an answer that has room for one note needs this one.
     (LimitationId::Coverage, One(steps::coverage)),
+    (LimitationId::StepsByPeriod, One(steps::by_period)),
     (LimitationId::EarlyWork, One(steps::early_work)),
     (LimitationId::LongStepLeftOut, One(steps::long_step)),
     (LimitationId::OutliersLeftOut, One(steps::outliers)),

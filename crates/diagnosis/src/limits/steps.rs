@@ -9,7 +9,10 @@ use crate::steps::window::StepsFound;
 use crate::verdict::capitalized;
 
 pub(super) fn none(scope: &Scope<'_>) -> Option<String> {
-    scope.facts.window.steps.is_empty().then(|| match &scope.options.steps {
+    // Without work on a GPU and without copies, there are no figures.
+    let has_figures = !scope.facts.timelines.is_empty() || !scope.cpu_copies.is_empty();
+    let is_asked = has_figures || scope.options.steps.is_some();
+    (is_asked && scope.facts.window.steps.is_empty()).then(|| match &scope.options.steps {
         Some(wanted) => {
             format!("No annotation matches --steps {wanted}, so figures are for the whole trace.")
         }
@@ -76,7 +79,8 @@ pub(super) fn coverage(scope: &Scope<'_>) -> Option<String> {
     let after = part("after:", Interval::new(covered.end, all.end));
     let left_out: Vec<String> = before.into_iter().chain(after).collect();
     Some(format!(
-        "The figures cover {} of the {} in which the GPU had work; {}.",
+        "The figures are for the detected iterations ({}), which cover {} of the {} in which the GPU had work; {}.",
+        window.pattern.as_deref().unwrap_or_default(),
         milliseconds(ms(covered)),
         milliseconds(ms(all)),
         left_out.join(", ")

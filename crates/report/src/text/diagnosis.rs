@@ -2,7 +2,8 @@
 
 use busbound_diagnosis::quantity::{bytes, count, gigabytes_per_second, milliseconds, milliseconds_range};
 use busbound_diagnosis::{
-    Bound, CopyGroup, Diagnosis, FigureId, Finding, GapCause, Limitation, Part, Severity, StepsFound, Unit,
+    Bound, CopyGroup, Diagnosis, FigureId, Finding, GapCause, Limitation, LimitationId, Part, Severity,
+    StepsFound, Unit,
 };
 
 use super::step_time::{self, recorded_ms};
@@ -344,12 +345,20 @@ fn nothing(diagnosis: &Diagnosis) -> &'static str {
         Bound::Compute if is_much_unexplained(diagnosis) => {
             "No findings: this trace does not show what the GPU waits for when it is idle."
         }
+        Bound::Compute if is_of_a_part(diagnosis) => {
+            "Nothing to fix between host and GPU within these iterations."
+        }
         Bound::Compute => "Nothing to fix between host and GPU.",
         Bound::Transfer if diagnosis.verdict.is_overlapped() => {
             "Nothing to fix: copies and kernels already overlap. Fewer bytes, or faster kernels and copies, would help."
         }
         _ => "No findings: this trace does not show what to change.",
     }
+}
+
+/// Whether detected iterations leave out much of what the GPU did.
+fn is_of_a_part(diagnosis: &Diagnosis) -> bool {
+    diagnosis.limitations.iter().any(|limitation| limitation.id == LimitationId::Coverage)
 }
 
 /// From this share of the time on, idle time without a visible cause may have a fix.

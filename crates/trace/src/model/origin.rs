@@ -56,12 +56,17 @@ pub struct ProfilerFlags {
 impl Origin {
     /// The profiler's own message that it could not record the GPU: its first line.
     pub fn why_no_gpu(&self) -> Option<&str> {
-        let is_why = |text: &&String| {
-            let text = text.to_ascii_lowercase();
-            let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
-            has(&["cuda", "cupti"]) && has(&["not supported", "error", "fail", "insufficient", "unable"])
+        // A message that names a cause says more than one that only says what is missing.
+        const CAUSES: &[&str] = &["not supported", "error", "fail", "insufficient", "unable"];
+        const SIGNS: &[&str] = &["no cuda events collected", "not have been started"];
+        let says = |words: &'static [&str]| {
+            self.profiler_messages.iter().find(|text| {
+                let text = text.to_ascii_lowercase();
+                let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
+                has(&["cuda", "cupti"]) && has(words)
+            })
         };
-        self.profiler_messages.iter().find(is_why)?.lines().next()
+        says(CAUSES).or_else(|| says(SIGNS))?.lines().next()
     }
 
     /// Which settings that make recording slower were on.

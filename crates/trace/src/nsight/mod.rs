@@ -190,6 +190,8 @@ fn has_journal(path: &Path) -> bool {
 fn is_nsights(table: &str) -> bool {
     let table = table.to_ascii_uppercase();
     table.starts_with("CUPTI_ACTIVITY_KIND_")
+        // What old versions write of a program that does not use CUDA.
+        || table.starts_with("TARGET_INFO_")
         || ["META_DATA_EXPORT", "EXPORT_META_DATA", "NVTX_EVENTS", "CUDA_UM_GPU_PAGE_FAULT_EVENTS"]
             .contains(&table.as_str())
 }

@@ -36,8 +36,18 @@ impl Program {
         transfer: Transfer,
         time: std::ops::Range<i64>,
     ) {
+        self.named_copy("cudaMemcpyAsync", call, transfer, time);
+    }
+
+    pub(super) fn named_copy(
+        &mut self,
+        name: &str,
+        call: std::ops::Range<i64>,
+        transfer: Transfer,
+        time: std::ops::Range<i64>,
+    ) {
         self.calls += 1;
-        self.trace.runtime_call(self.host, "cudaMemcpyAsync", call).correlation(self.calls);
+        self.trace.runtime_call(self.host, name, call).correlation(self.calls);
         self.trace.copy(self.stream, transfer, time).correlation(self.calls);
     }
 

@@ -215,3 +215,154 @@ fn encrypted_copies_are_not_to_be_pinned_and_instances_share_their_link() {
     assert!(found(&encrypted, FindingId::PageableCopies).is_none());
     assert!(has(&of("NVIDIA H100 80GB HBM3 MIG 1g.10gb", false), LimitationId::SharedLink));
 }
+
+/// A program in CUDA takes its memory from a pool, whose advice was to "take it from a pool (cudaMallocAsync)".
+#[test]
+fn a_program_that_uses_a_pool_keeps_its_memory() {
+    let fix = |allocate: &str| {
+        let mut program = Program::new();
+        for i in 0..40i64 {
+            let at = i * 5 * MS;
+            program.trace.runtime_call(program.host, allocate, at..at + 2 * MS);
+            program.kernel("solve", at + 2_010 * US, at + 2_020 * US, 2_500 * US);
+            program.trace.runtime_call(
+                program.host,
+                "cudaDeviceSynchronize",
+                at + 2_030 * US..at + 4_530 * US,
+            );
+        }
+        let run = program.diagnosed();
+        found(&run, FindingId::AllocationInLoop).unwrap_or_else(|| panic!("{:?}", run.findings)).fix.clone()
+    };
+    assert!(fix("cudaMallocAsync").contains("cudaMemPoolAttrReleaseThreshold"));
+    assert!(fix("cudaMalloc").contains("take it from a pool"));
+}
+
+/// Device memory is allocated before each upload: "pinning host buffers saves 1.2 s", of 0.4 s of copies. Pinning leaves those calls as they are.
+#[test]
+fn pinning_does_not_make_calls_that_allocate_faster() {
+    let mut program = Program::new();
+    for i in 0..40i64 {
+        let at = i * 40 * MS;
+        program.trace.runtime_call(program.host, "cudaMallocPitch", at..at + 3 * MS);
+        let call = at + 3_010 * US..at + 4_000 * US;
+        let up = Transfer::host_to_device(MemoryKind::Pageable, 8_000_000);
+        program.copy(call, up, at + 3_100 * US..at + 3_990 * US);
+        program.kernel("search", at + 4_010 * US, at + 4_020 * US, 30 * MS);
+        program.trace.runtime_call(program.host, "cudaDeviceSynchronize", at + 4_020 * US..at + 34_030 * US);
+    }
+    let run = program.diagnosed();
+    let saves = found(&run, FindingId::PageableCopies).map_or(0.0, |finding| finding.saves_ms_per_step.high);
+    assert!(saves < 42.0, "{saves} ms, of 40 times 0.89 ms of copies and 0.1 ms before them");
+}
+
+/// A solver on one stream that reads a flag after every few kernels: "2,664 times the host waits, for 5.10 ms … saves 25.8 ms … let streams wait
+/// for each other". The reads were in what was saved, and not in what was said.
+#[test]
+fn reads_by_a_synchronous_copy_are_host_syncs() {
+    let mut program = Program::new();
+    for i in 0..200i64 {
+        let at = i * 40 * US;
+        program.kernel("reset", at, at + 8 * US, US);
+        program.kernel("solve", at + 6 * US, at + 14 * US, 2 * US);
+        let down = Transfer::device_to_host(MemoryKind::Pageable, 4);
+        let read = at + 20 * US..at + 21 * US;
+        program.named_copy("cudaMemcpyFromSymbol", at + 12 * US..at + 24 * US, down, read);
+        program.trace.runtime_call(program.host, "cudaDeviceSynchronize", at + 26 * US..at + 28 * US);
+    }
+    let run = program.diagnosed();
+    let finding = found(&run, FindingId::SyncInLoop).unwrap_or_else(|| panic!("{:?}", run.findings));
+    assert!(finding.fix.starts_with("Keep values on the GPU"), "{}", finding.fix);
+    assert!(finding.seen.starts_with("39"), "{}", finding.seen);
+}
+
+/// Kernels of one stream run in order, and the host waits after each: "Let streams wait for each other".
+#[test]
+fn advice_for_streams_needs_several_streams() {
+    let fix = |streams: i64| {
+        let mut program = Program::new();
+        let other = program.trace.stream(0, 8);
+        let first = program.stream;
+        for i in 0..200i64 {
+            let at = i * 100 * US;
+            program.stream = if i % streams == 0 { first } else { other };
+            program.kernel("k", at, at + 10 * US, 60 * US);
+            program.trace.runtime_call(program.host, "cudaDeviceSynchronize", at + 6 * US..at + 75 * US);
+        }
+        let run = program.diagnosed();
+        found(&run, FindingId::SyncInLoop).unwrap_or_else(|| panic!("{:?}", run.findings)).fix.clone()
+    };
+    assert!(fix(1).contains("the work of one stream runs in order"), "{}", fix(1));
+    assert!(fix(2).contains("cudaStreamWaitEvent"), "{}", fix(2));
+}
+
+/// One forward and one backward pass of a program that was just started: "Host-bound: 90% of the 1.62 s trace is lost to CPU work on the host".
+#[test]
+fn a_program_that_loads_kernels_to_its_end_has_only_started() {
+    let verdict = |last_load: i64| {
+        let mut program = Program::new();
+        for i in 0..30i64 {
+            let (at, name) = (i * 20 * MS, format!("k{}", i.min(last_load)));
+            // The first launch of a kernel loads it.
+            let loads = if i <= last_load { 2_500 * US } else { 0 };
+            program.trace.runtime_call(program.host, "cuLibraryLoadData", at..at + loads);
+            program.kernel(&name, at + loads, at + loads + 10 * US, 100 * US);
+            for k in 0..i % 7 {
+                let again = at + 4 * MS + k * MS;
+                program.kernel(&format!("k{}", k.min(i)), again, again + 10 * US, 100 * US);
+            }
+        }
+        program.diagnosed().verdict
+    };
+    let started = verdict(29);
+    assert_eq!(started.bound, Bound::Unknown, "{}", started.statement);
+    assert!(started.statement.contains("loading kernels at their first use"), "{}", started.statement);
+    assert_eq!(verdict(20).bound, Bound::Host, "{}", verdict(20).statement);
+}
+
+/// A layer that runs twelve times was all that an answer was about: the note that it leaves out a third of the time had no room.
+#[test]
+fn what_iterations_leave_out_comes_before_what_an_iteration_is() {
+    let mut program = Program::new();
+    program.kernel("set_up", 0, 10 * US, 100 * US);
+    iterations(&mut program, 200 * MS);
+    let run = program.diagnosed();
+    let place = |id| run.limitations.iter().position(|limitation| limitation.id == id).unwrap();
+    assert!(place(LimitationId::Coverage) < place(LimitationId::StepsByPeriod));
+}
+
+/// Two benchmarks with a pause of ten minutes between them: "Host-bound: 100% of 154 s per iteration on average (median 357 ms)".
+#[test]
+fn a_few_iterations_of_which_one_is_a_pause_say_nothing() {
+    let bound = |pause: i64| {
+        let mut program = Program::new();
+        for i in 0..4i64 {
+            let from = i * 100 * MS + if i == 3 { pause } else { 0 };
+            for (place, name) in ["a", "b", "c", "d", "e", "f", "g", "h"].into_iter().enumerate() {
+                let at = from + place as i64 * 12 * MS;
+                program.kernel(name, at, at + 10 * US, 11 * MS);
+            }
+        }
+        program.diagnosed().verdict
+    };
+    assert_eq!(bound(0).bound, Bound::Compute, "{}", bound(0).statement);
+    let paused = bound(60_000 * MS);
+    assert_eq!(paused.bound, Bound::Unknown, "{}", paused.statement);
+}
+
+/// Two GPUs whose kernels are loaded by one process each: "takes 497 ms of the 3.25 s in this trace", which is 1.62 s long.
+#[test]
+fn a_start_on_two_gpus_is_as_long_as_on_one() {
+    let mut program = Program::new();
+    for device in 0..2i32 {
+        let (host, stream) =
+            (program.trace.thread(1, i64::from(10 + device)), program.trace.stream(device, 7));
+        for i in 0..10i64 {
+            let (at, id) = (i * 100 * MS, (i64::from(100 * device) + i + 1) as u64);
+            program.trace.runtime_call(host, "cudaLaunchKernel", at..at + 60 * MS).correlation(id);
+            program.trace.kernel(stream, &format!("k{i}"), at + 60 * MS..at + 61 * MS).correlation(id);
+        }
+    }
+    let verdict = program.diagnosed().verdict;
+    assert!(verdict.statement.contains("of the 901 ms in this trace"), "{}", verdict.statement);
+}

@@ -123,7 +123,8 @@ fn touch_once(call: &mut HostCall, bytes: u64, assumed: &Assumed) {
             HostUse::Gather => {
                 (bytes as f64 / (assumed.gather_rate * *time as f64)).min(assumed.gather_fresh)
             }
-            HostUse::Cast | HostUse::Operator | HostUse::Allocation => assumed.first_touch,
+            HostUse::Cast | HostUse::Operator => assumed.first_touch,
+            // Calls that allocate touch no page of the copied memory: they stay.
             _ => continue,
         };
         let saved = (*time as f64 * (1.0 - kept)).min(most);
