@@ -198,6 +198,48 @@ fn one_switch_turns_it_off() {
     assert_eq!(off.printed(), observed.printed());
 }
 
+/// What was staged by a process whose number of threads follows from the CPUs, and how many threads copied.
+fn by_cpus(cpus: &str, ranks: usize) -> (u64, u64, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = Command::new("taskset");
+    command.args(["-c", cpus]).arg(parts().join("exercise")).arg("races");
+    command.env("LD_LIBRARY_PATH", parts()).env("LD_PRELOAD", parts().join("library.so"));
+    command.env(settings::MODE, "on").env(settings::TALLY, folder.path().join("tally"));
+    command.env(settings::LOCAL_RANKS, ranks.to_string()).env_remove(settings::THREADS);
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let files = std::fs::read_dir(folder.path()).unwrap();
+    let tallies: Vec<Read> =
+        files.map(|file| Read::of(&std::fs::read(file.unwrap().path()).unwrap()).unwrap()).collect();
+    let staged = tallies.iter().map(|tally| tally.counted(Kind::StagedIn).copies).sum();
+    let threads = tallies.iter().map(|tally| tally.threads).max().unwrap_or(0);
+    (staged, threads, String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+#[test]
+fn ranks_of_one_machine_share_its_cpus_and_on_one_cpu_it_steps_aside() {
+    let cpus = std::thread::available_parallelism().unwrap().get();
+    let all = format!("0-{}", cpus - 1);
+    let (staged, threads, said) = by_cpus("0", 1);
+    assert_eq!((staged, threads), (0, 0), "{said}");
+    assert_eq!(said.matches("the process may use one CPU here").count(), 1, "{said}");
+    if cpus > 1 {
+        let (staged, threads, said) = by_cpus(&all, 1);
+        assert!(staged == 24 && (1..=cpus as u64).contains(&threads) && said.is_empty(), "{threads}: {said}");
+        // As torchrun starts them: each rank sees all CPUs.
+        let (staged, threads, said) = by_cpus(&all, cpus);
+        assert_eq!((staged, threads), (0, 0), "one CPU for each rank: {said}");
+    }
+    if cpus >= 4 {
+        let half = cpus / 2;
+        let (staged, shared, _) = by_cpus(&all, 2);
+        assert!(staged == 24 && shared <= half as u64, "{shared}");
+        // Bound to its own half, a rank has its share already.
+        let (staged, bound, _) = by_cpus(&format!("0-{}", half - 1), 2);
+        assert!(staged == 24 && bound <= half as u64 && bound >= shared, "{bound}, {shared}");
+    }
+}
+
 /// What a program prints with another preloaded library before and after ours.
 fn printed_beside(other: &str, program: &str) -> [String; 2] {
     let folder = tempfile::tempdir().unwrap();

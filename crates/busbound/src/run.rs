@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use busbound_diagnosis::{
     Detail, Diagnosis, Drawn, JobMember, NoReplay, Options, Source, Survey, WhatIf, diagnose,
-    diagnose_and_draw, diagnose_and_predict, job_member, survey, what_if,
+    diagnose_and_draw, diagnose_and_predict, job_member, rank_of, survey, what_if,
 };
 use busbound_machine::Machine;
 use busbound_trace::{ReadOptions, Trace, is_nsight_report, open_with_progress, read_with_progress};
@@ -83,6 +83,11 @@ impl Run {
         let start = self.survey().span?.start_ns.as_nanos();
         let at = self.trace.origin().base_time_ns?.checked_add(start)? / 1_000_000;
         (at > 0).then_some(at)
+    }
+
+    /// The rank, from the trace or its file name.
+    pub fn rank(&self) -> Option<u32> {
+        rank_of(&self.trace, &self.source).map(|ranked| ranked.rank)
     }
 
     /// What is in this trace, and what is missing from it?

@@ -4,6 +4,8 @@ use std::fmt::Display;
 use std::io;
 use std::path::Path;
 
+use crate::io::kind::instead_of_traces;
+
 /// Why there is no answer, or a negative one.
 #[derive(Debug)]
 pub(crate) enum Failure {
@@ -75,6 +77,14 @@ impl Failure {
 
 impl From<busbound::Error> for Failure {
     fn from(error: busbound::Error) -> Self {
-        if error.is_usage() { Self::usage(error) } else { Self::unreadable(error) }
+        let beside = match &error {
+            busbound::Error::NoTraces { path } => instead_of_traces(path),
+            _ => None,
+        };
+        match beside {
+            Some(why) => Self::Unreadable(why),
+            None if error.is_usage() => Self::usage(error),
+            None => Self::unreadable(error),
+        }
     }
 }

@@ -182,7 +182,7 @@ pub(crate) fn resolve_analysis(args: &AnalysisArgs) -> Result<Options, Failure> 
 /// With the options that only `diagnose` has.
 pub(crate) fn resolve_diagnosis(args: &DiagnoseArgs) -> Result<Options, Failure> {
     let mut options = resolve_analysis(&args.run.analysis)?;
-    let FineArgs { ncu, nccl_log, host_memory, edges, internal_above, bus_below, shortest } = &args.fine;
+    let FineArgs { ncu, host_memory, edges, internal_above, bus_below, shortest } = &args.fine;
     if !edges.iter().all(|edge| *edge > 0.0) || !edges.is_sorted() {
         return Err(Failure::usage("--edges takes rates above zero in rising order, e.g. 5,20,50,80"));
     }
@@ -201,8 +201,8 @@ pub(crate) fn resolve_diagnosis(args: &DiagnoseArgs) -> Result<Options, Failure>
         let file = File::open(path).map_err(Failure::unreadable_at(path))?;
         options.measured_kernels = Some(read_ncu(file).map_err(unreadable)?);
     }
-    if !nccl_log.is_empty() {
-        options.nccl_log = Some(read_nccl_logs(nccl_log)?);
+    if !args.nccl.nccl_log.is_empty() {
+        options.nccl_log = Some(read_nccl_logs(&args.nccl.nccl_log)?);
     }
     if !args.compile.compile_log.is_empty() {
         options.compile_log = Some(read_compile_logs(&args.compile.compile_log)?);

@@ -91,7 +91,7 @@ pub use answers::survey::missing::Missing;
 pub use answers::survey::steps::StepPattern;
 pub use answers::survey::{
     CopyClass, Device, KindTotal, LostPart, Process, RankOrigin, RankedAs, Recorded, SURVEY_SCHEMA, Source,
-    SourceFacts, Span, Stream, Survey, Thread, survey,
+    SourceFacts, Span, Stream, Survey, Thread, rank_of, survey,
 };
 pub use answers::trial::{TRIAL_SCHEMA, TimeOf, Trial, TrialOutcome, TrialRun, TrialSide, judge_trial};
 pub use answers::watch::{CheckedPrediction, SinceLast, WATCH_SCHEMA, Watched, watched};

@@ -23,6 +23,7 @@ use crate::statement::statement;
 use crate::stragglers::{self, Straggler};
 use crate::summary::{LARGEST_WORLD, RankFinding, RankSummary};
 use crate::uplinks;
+use crate::windows::{Windows, one_window_each};
 
 /// Rates that differ by less than this share count as equal.
 const SAME_RATE: f64 = 0.10;
@@ -34,7 +35,7 @@ const SAME_SHARE: f64 = 5.0;
 impl Fleet {
     /// Compares the ranks. With the machine's topology, also finds ranks that share a PCIe uplink.
     pub fn answer(&self, topology: Option<&[GpuPlace]>) -> FleetAnswer {
-        let Members { ranks, others, evidence, not_one_run, doubt } = self.members();
+        let Members { ranks, others, evidence, not_one_run, doubt, left_out } = self.members();
         let unit = common_unit(&ranks);
         let compared: Vec<&RankSummary> =
             ranks.iter().filter(|rank| not_one_run.is_none() && rank.is_compared(unit)).collect();
@@ -47,7 +48,7 @@ impl Fleet {
         let arriving = arriving(&ranks, &compared, unit, not_one_run.is_none());
         let clocks = clocks(&arriving);
         let alignment = Alignment::of(&arriving, &clocks);
-        let mut limitations: Vec<String> = doubt.into_iter().chain(absent).collect();
+        let mut limitations: Vec<String> = doubt.into_iter().chain(left_out).chain(absent).collect();
         limitations.extend(self::limitations(&ranks, &compared, unit));
         limitations.extend(unaligned(alignment.as_ref()));
         let with_device: Vec<&RankSummary> = ranks.iter().filter(|rank| rank.has_device()).collect();
@@ -90,17 +91,20 @@ impl Fleet {
     }
 
     fn members(&self) -> Members {
-        let at = |indices: &[usize]| indices.iter().map(|&index| self.ranks()[index].clone()).collect();
-        match one_run(self.ranks()) {
+        let Windows { compared, others: windows, left_out } = one_window_each(self.ranks());
+        let at = |indices: &[usize]| -> Vec<RankSummary> {
+            indices.iter().map(|&index| compared[index].clone()).collect()
+        };
+        match one_run(&compared) {
             Ok(run) => Members {
                 ranks: at(&run.members),
-                others: at(&run.others),
+                others: at(&run.others).into_iter().chain(windows).collect(),
                 evidence: Some(run.evidence),
                 not_one_run: None,
                 doubt: run.left_out,
+                left_out,
             },
             Err(why) => {
-                let ranks = self.ranks().to_vec();
                 // The user merged them, so they count as one run unless something contradicts it.
                 let may_be_one = why == NotOneRun::NoRank;
                 let doubt = if may_be_one {
@@ -108,13 +112,14 @@ impl Fleet {
                 } else {
                     "These are not ranks of one run, so they are not compared with each other.".to_owned()
                 };
-                let several = ranks.len() > 1;
+                let several = compared.len() > 1;
                 Members {
-                    ranks,
-                    others: Vec::new(),
+                    ranks: compared,
+                    others: windows,
                     evidence: None,
                     not_one_run: (several && !may_be_one).then(|| why.to_string()),
                     doubt: several.then_some(doubt),
+                    left_out,
                 }
             }
         }
@@ -154,6 +159,8 @@ struct Members {
     evidence: Option<String>,
     not_one_run: Option<String>,
     doubt: Option<String>,
+    /// Which windows of the ranks are not compared.
+    left_out: Option<String>,
 }
 
 /// The unit of most ranks. Partly read ranks decide only if there are no others.

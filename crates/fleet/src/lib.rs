@@ -43,6 +43,7 @@ mod statement;
 mod stragglers;
 mod summary;
 mod uplinks;
+mod windows;
 
 pub use align::{Alignment, RankClock};
 pub use answer::{FleetAnswer, FleetSteps, SharedFinding, VerdictCount};

@@ -21,7 +21,8 @@ pub(crate) fn statement(answer: &FleetAnswer) -> String {
         Some(world) => format!("{} of {} ranks", count(ranks as u64), count(u64::from(world))),
         None => plural(ranks as u64, "rank", "ranks"),
     };
-    let mut clauses = vec![format!("{number}: {}", bounds(answer))];
+    let mut clauses: Vec<String> = overlap(answer).into_iter().collect();
+    clauses.push(format!("{number}: {}", bounds(answer)));
     clauses.extend(pace(answer));
     clauses.extend(slowest(answer));
     if let Some(uplink) = answer.uplinks.iter().find(|uplink| uplink.is_tight()) {
@@ -31,6 +32,13 @@ pub(crate) fn statement(answer: &FleetAnswer) -> String {
         ));
     }
     format!("{}{}.", clauses.join("; "), read_errors(answer))
+}
+
+/// How much the stages of a pipeline overlap, where nothing else is known: then it is what was asked for.
+fn overlap(answer: &FleetAnswer) -> Option<String> {
+    let is_unknown = answer.verdicts.iter().all(|count| count.bound == Bound::Unknown);
+    let pipeline = answer.pipeline.as_ref().filter(|_| is_unknown)?;
+    Some(pipeline.statement.split(". ").next()?.trim_end_matches('.').to_owned())
 }
 
 /// `; 1 rank only partly read; 2 files could not be read`.

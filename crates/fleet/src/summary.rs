@@ -264,5 +264,10 @@ fn process_in(path: &str) -> &str {
     name.split_once(WINDOW).map_or(name, |(process, _)| process)
 }
 
+/// Whether a recording is a window of its process.
+pub(crate) fn is_window(path: &str) -> bool {
+    path.contains(WINDOW)
+}
+
 /// What follows the process in the file name of a window.
 const WINDOW: &str = ".window-";

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use busbound::fleet::{History, Unread};
 use busbound::tables::write_history;
-use busbound::{job_of, jobs_in};
+use busbound::{find_recordings, job_of, jobs_in};
 use pyo3::prelude::*;
 
 use crate::answer::{Answer, Content};
@@ -56,5 +56,7 @@ fn conclude(jobs: Vec<Recordings>, parquet: Option<PathBuf>) -> PyResult<History
     if let Some(folder) = parquet {
         write_history(&folder, &all).map_err(failed)?;
     }
-    Ok(History::of(all, unread))
+    let mut history = History::of(all, unread);
+    find_recordings(&mut history);
+    Ok(history)
 }

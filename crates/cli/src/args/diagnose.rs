@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::names::gpus;
-use super::shared::{CompileLogArgs, EmitArgs, JobsArgs, OutputArgs, RunArgs, TopologyArgs};
+use super::shared::{CompileLogArgs, EmitArgs, JobsArgs, NcclLogArgs, OutputArgs, RunArgs, TopologyArgs};
 use super::two_columns::wrapped;
 use super::values::parse_size;
 
@@ -53,6 +53,8 @@ pub(crate) struct DiagnoseArgs {
     #[command(flatten)]
     pub(crate) compile: CompileLogArgs,
     #[command(flatten)]
+    pub(crate) nccl: NcclLogArgs,
+    #[command(flatten)]
     pub(crate) output: OutputArgs,
     #[command(flatten)]
     pub(crate) emit: EmitArgs,
@@ -83,9 +85,6 @@ pub(crate) struct FineArgs {
     /// Read what Nsight Compute measured: ncu --csv --page raw --set roofline PROGRAM
     #[arg(long, value_name = "FILE.csv", hide_short_help = true)]
     pub(crate) ncu: Option<PathBuf>,
-    /// Read what NCCL printed with NCCL_DEBUG=INFO: how the ranks are connected
-    #[arg(long, value_name = "FILE", hide_short_help = true)]
-    pub(crate) nccl_log: Vec<PathBuf>,
     /// Compare what fixes pin with this much host memory [default: what the trace or the machine's profile says]
     #[arg(long, value_name = "SIZE", value_parser = parse_size, hide_short_help = true)]
     pub(crate) host_memory: Option<u64>,

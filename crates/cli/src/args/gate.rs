@@ -6,7 +6,7 @@ use busbound::diagnosis::{FigureId, PerStep, Unit};
 use clap::Args;
 
 use super::names::any_requirement;
-use super::shared::{CompileLogArgs, OutputArgs, RunArgs};
+use super::shared::{CompileLogArgs, NcclLogArgs, OutputArgs, RunArgs};
 use super::two_columns::two_columns;
 
 pub(super) const EXAMPLES: &str = "\
@@ -43,6 +43,8 @@ pub(crate) struct GateArgs {
     pub(crate) run: RunArgs,
     #[command(flatten)]
     pub(crate) compile: CompileLogArgs,
+    #[command(flatten)]
+    pub(crate) nccl: NcclLogArgs,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
     #[command(flatten)]

@@ -73,6 +73,15 @@ pub(crate) struct AnalysisArgs {
     pub(crate) wall_file: Option<PathBuf>,
 }
 
+/// What NCCL printed.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Analysis")]
+pub(crate) struct NcclLogArgs {
+    /// Read what NCCL printed with NCCL_DEBUG=INFO: how the ranks are connected
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    pub(crate) nccl_log: Vec<PathBuf>,
+}
+
 /// What torch.compile printed.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Analysis")]

@@ -61,8 +61,9 @@ pub(crate) struct TrainingArgs {
     /// Show the verdicts, steps and phases in the summaries that `record --every` writes to this directory
     #[arg(long, value_name = "DIR", conflicts_with = "replay")]
     pub(crate) summaries: Option<PathBuf>,
-    /// Follow files that the training appends JSON lines or log lines to; a pattern, repeatable
-    #[arg(long, value_name = "GLOB", conflicts_with = "replay")]
+    /// Follow files that the training appends JSON lines or log lines to; a pattern, repeatable. With --replay, their
+    /// newest lines are shown at the end of the log
+    #[arg(long, value_name = "GLOB")]
     pub(crate) heartbeat: Vec<String>,
     /// Rename keys of heartbeats, e.g. dt_step_s=perf.step_s,toks_per_s=tps
     #[arg(long, value_name = "KEY=NAME,…", default_value = "batch=batch", hide_default_value = true)]

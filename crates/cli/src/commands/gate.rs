@@ -9,7 +9,9 @@ use crate::args::gate::{BarArgs, GateArgs};
 use crate::failure::Failure;
 use crate::io::output::{announce, save, show};
 use crate::io::reading::{AllRead, each_run};
-use crate::request::{Output, read_compile_logs, resolve_analysis, resolve_machine, resolve_output};
+use crate::request::{
+    Output, read_compile_logs, read_nccl_logs, resolve_analysis, resolve_machine, resolve_output,
+};
 use crate::warnings::warn_of_misfits;
 
 pub(crate) fn run(args: &GateArgs) -> Result<(), Failure> {
@@ -19,6 +21,9 @@ pub(crate) fn run(args: &GateArgs) -> Result<(), Failure> {
     options.per_step.clone_from(&args.per_step);
     if !args.compile.compile_log.is_empty() {
         options.compile_log = Some(read_compile_logs(&args.compile.compile_log)?);
+    }
+    if !args.nccl.nccl_log.is_empty() {
+        options.nccl_log = Some(read_nccl_logs(&args.nccl.nccl_log)?);
     }
     let requirements = resolve_requirements(&args.bar, &args.per_step)?;
     let baseline = args
@@ -84,10 +89,10 @@ fn baseline(
         return Ok(saved);
     }
     let mut runs: Vec<Diagnosis> = Vec::new();
-    // --wall and --compile-log are about the checked run, not about its baseline.
+    // --wall and the logs are about the checked run, not about its baseline.
     let mut options = options.clone();
     options.wall_ms = None;
-    options.compile_log = None;
+    (options.compile_log, options.nccl_log) = (None, None);
     each_run(&[path.to_owned()], &args.run.reading, output, |run| {
         runs.push(run.diagnose(machine, &options))
     })?;

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use busbound::diagnosis::quantity::plural;
 use busbound::fleet::History;
-use busbound::jobs_in;
 use busbound::tables::write_history;
+use busbound::{find_recordings, jobs_in};
 
 use crate::args::history::HistoryArgs;
 use crate::failure::Failure;
@@ -29,6 +29,7 @@ pub(crate) fn run(args: &HistoryArgs) -> Result<(), Failure> {
         }
     }
     let mut history = History::of(jobs, unread);
+    find_recordings(&mut history);
     for file in &mut history.unread {
         let explained = not_a(FileKind::RankSummary, Path::new(&file.path));
         file.why = explained.unwrap_or_else(|| std::mem::take(&mut file.why));

@@ -43,8 +43,7 @@ pub(super) fn files_beside_traces(paths: &[PathBuf]) -> Vec<PathBuf> {
 }
 
 fn kind_beside_traces(path: &Path) -> Option<FileKind> {
-    const KINDS: [FileKind; 3] = [FileKind::NcclLog, FileKind::CompileLog, FileKind::FlightRecorder];
-    kind_of(path).filter(|kind| KINDS.contains(kind))
+    kind_of(path).filter(|kind| kind.is_beside_traces())
 }
 
 /// The kind of the files, if they are not traces but say something about a run too.

@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use busbound::diagnosis::{TimeOf, Trial, TrialOutcome, TrialRun, TrialSide, judge_trial};
+use busbound::diagnosis::{CopyGroup, TimeOf, Trial, TrialOutcome, TrialRun, TrialSide, Unit, judge_trial};
 use busbound::machine::live::{LineReader, Training};
 use busbound::machine::median;
+use busbound::trace::MemoryKind;
 use busbound::{Machine, Options};
 use busbound_apply::settings::Mode;
 use busbound_apply::tally::{Counted, KINDS, Kind, Read};
@@ -20,7 +21,7 @@ use crate::failure::Failure;
 use crate::io::output::{show, warn};
 use crate::launch::child::{code_of, watch};
 use crate::launch::record::{everything, recording};
-use crate::launch::stage::{counting, staged};
+use crate::launch::stage::{counting, not_staged, staged};
 use crate::request::resolve_output;
 
 /// Returns the exit code of the program: that of the first run that fails, else 0.
@@ -29,6 +30,9 @@ pub(crate) fn run(args: &TryArgs) -> Result<u8, Failure> {
     let recordings = recordings(args)?;
     let mut tried =
         Tried { args, is_quiet: output.quiet, runs: [Vec::new(), Vec::new()], threads: 0, is_loaded: false };
+    if let Some(why) = args.command.first().and_then(|program| not_staged(program)) {
+        warn(&why);
+    }
     let all = order(usize::from(args.runs));
     for (done, &side) in all.iter().enumerate() {
         let code = tried.run_once(side, &format!("run {} of {}", done + 1, all.len()))?;
@@ -91,6 +95,7 @@ struct Timed {
     run: TrialRun,
     /// What the heartbeats say.
     step_ms: Option<f64>,
+    steps: usize,
 }
 
 /// The runs so far.
@@ -127,7 +132,9 @@ impl Tried<'_> {
             let counted = Counts::read(&folder.0);
             self.threads = self.threads.max(counted.threads);
             self.is_loaded |= counted.processes > 0;
-            let timed = Timed { run: counted.run(whole), step_ms: median(beats.steps_since(self.args)) };
+            let steps = beats.steps_since(self.args);
+            let count = steps.len();
+            let timed = Timed { run: counted.run(whole), step_ms: median(steps), steps: count };
             self.say(&format!("{which}: {}, {:.2} s", side.name(), whole.as_secs_f64()));
             self.runs[side as usize].push(timed);
         }
@@ -168,7 +175,10 @@ impl Tried<'_> {
         let has_steps = self.runs.iter().flatten().all(|timed| timed.step_ms.is_some());
         let side = |runs: &[Timed]| {
             let ms = |timed: &Timed| timed.step_ms.filter(|_| has_steps).unwrap_or(timed.run.ms);
-            TrialSide::of(runs.iter().map(|timed| TrialRun { ms: ms(timed), ..timed.run.clone() }).collect())
+            let side = TrialSide::of(
+                runs.iter().map(|timed| TrialRun { ms: ms(timed), ..timed.run.clone() }).collect(),
+            );
+            side.map(|side| TrialSide { bytes_per_step: bytes_per_step(runs).filter(|_| has_steps), ..side })
         };
         let [before, after] = &self.runs;
         let mut before = side(before).ok_or_else(|| Failure::output("no run ended"))?;
@@ -180,7 +190,7 @@ impl Tried<'_> {
         };
         // Also if they are recorded ones.
         if let ([first, second], Some(after), false) = (recordings, &mut after, has_steps)
-            && let Some((first, second)) = recorded_step(first).zip(recorded_step(second))
+            && let Some((first, second)) = marked_step(first).zip(marked_step(second))
         {
             time_of = TimeOf::Step;
             per_step(&mut before, first);
@@ -207,20 +217,46 @@ fn input() -> Result<Stdio, Failure> {
     }
 }
 
+/// Bytes of copies over heartbeats, of all runs; `None` if there is none.
+fn bytes_per_step(runs: &[Timed]) -> Option<u64> {
+    let steps: usize = runs.iter().map(|timed| timed.steps).sum();
+    runs.iter().map(|timed| timed.run.bytes).sum::<u64>().checked_div(steps as u64)
+}
+
 /// The times of a side, with the recorded step for the runs' times: each run keeps its share of their median.
-fn per_step(side: &mut TrialSide, step: f64) {
-    let scale = if side.ms > 0.0 { step / side.ms } else { 0.0 };
+fn per_step(side: &mut TrialSide, step: Marked) {
+    let scale = if side.ms > 0.0 { step.ms / side.ms } else { 0.0 };
     for run in &mut side.runs {
         run.ms *= scale;
     }
-    (side.ms, side.low_ms, side.high_ms) = (step, side.low_ms * scale, side.high_ms * scale);
+    (side.ms, side.low_ms, side.high_ms) = (step.ms, side.low_ms * scale, side.high_ms * scale);
+    side.bytes_per_step = Some(step.bytes);
 }
 
-/// The step of a recording that has some.
-fn recorded_step(path: &Path) -> Option<f64> {
+/// A step that the program marks.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Marked {
+    ms: f64,
+    /// Copies of pageable memory.
+    bytes: u64,
+}
+
+/// The step of a recording whose program marks some. What repeats in the launches may be a layer, so it is not one.
+fn marked_step(path: &Path) -> Option<Marked> {
     let run = busbound::open(path).ok()?;
     let diagnosis = run.diagnose(&Machine::default(), &Options::default());
-    diagnosis.window.steps.as_ref().map(|steps| steps.p50_ms)
+    let steps = diagnosis.window.steps.as_ref().filter(|steps| steps.found.unit() == Unit::Step)?;
+    let is_pageable = |copies: &&CopyGroup| [copies.src, copies.dst].contains(&MemoryKind::Pageable);
+    let copies = diagnosis.copies.iter().filter(is_pageable);
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "far below 52 bits"
+    )]
+    let bytes =
+        (copies.map(|copies| copies.bytes).sum::<u64>() as f64 / diagnosis.step_count().max(1.0)) as u64;
+    Some(Marked { ms: steps.p50_ms, bytes })
 }
 
 /// What the processes of a run counted.
@@ -330,5 +366,25 @@ impl Drop for Scratch {
     fn drop(&mut self) {
         // What cannot be removed is a few hundred bytes.
         let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn recording(name: &str) -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures").join(name)
+    }
+
+    /// A model whose layers come from the host: what repeats was 50.2 ms, and its step 410 ms.
+    #[test]
+    fn what_repeats_in_a_recording_is_not_called_a_step() {
+        for name in ["accelerate-decode", "accelerate-prefill", "loader", "save_on_cpu"] {
+            assert_eq!(marked_step(&recording(&format!("try/recorded/{name}.bbt"))), None, "{name}");
+        }
+        // This one marks its steps.
+        let step = marked_step(&recording("recorded/offload.bbt")).unwrap();
+        assert!((step.ms - 21.07).abs() < 0.01 && step.bytes > 0, "{step:?}");
     }
 }

@@ -1,5 +1,6 @@
 //! `busbound whatif`.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use busbound::diagnosis::{Detail, job_what_if};
@@ -40,7 +41,7 @@ pub(crate) fn run(args: &WhatIfArgs) -> Result<(), Failure> {
     }
     let mut answers: Vec<WhatIf> = Vec::new();
     let mut sections: Vec<Result<RunSection, RenderError>> = Vec::new();
-    let mut refused = Vec::new();
+    let (mut refused, mut ranks) = (Vec::new(), BTreeSet::new());
     let mut timeline = args.timeline.as_deref();
     let mut written = Ok(());
     // The runs on a page share its space; without a page nobody has to count them.
@@ -62,6 +63,7 @@ pub(crate) fn run(args: &WhatIfArgs) -> Result<(), Failure> {
         {
             written = write_timeline(path, run, &asked, &output);
         }
+        ranks.extend(run.rank());
         match answer {
             Ok(answer) => answers.push(answer),
             Err(why) => refused.push(format!("{}: {why}", run.source().path)),
@@ -72,6 +74,11 @@ pub(crate) fn run(args: &WhatIfArgs) -> Result<(), Failure> {
     }
     for why in refused {
         warn(&why);
+    }
+    if let Some(rank) = ranks.first().filter(|_| ranks.len() > 1 && !output.quiet) {
+        warn(&format!(
+            "each rank is predicted alone; --rank {rank} predicts the step of the whole job with the changes on rank {rank}"
+        ));
     }
     warn_of_misfit_predictions(&answers, &args.run, &output);
     let sections: Vec<RunSection> =
@@ -89,6 +96,9 @@ fn of_job(args: &WhatIfArgs, rank: u32, asked: &Asked, output: &Output) -> Resul
             Err(why) => refused.push(format!("{}: {why}", run.source().path)),
         }
     })?;
+    if members.is_empty() {
+        return Err(Failure::unreadable(refused.join("; ")));
+    }
     for why in &refused {
         warn(why);
     }

@@ -1,8 +1,8 @@
 //! What is a file that was given for something else? Known by its first bytes, so that the error can say where it belongs.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use busbound::machine::compile_log::CompileLog;
 use busbound::machine::flight_recorder::FlightRecorder;
@@ -10,6 +10,8 @@ use busbound::machine::nccl_log::NcclLog;
 
 /// Enough to find the schema of busbound's own files and the first member of others.
 const LOOKED_AT: u64 = 64 << 10;
+/// Most files of a folder that are looked at.
+const MOST_LOOKED_AT: usize = 64;
 
 /// What a file is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,6 +58,11 @@ impl FileKind {
             Self::Ncu => "an export of Nsight Compute",
             Self::Page => "an HTML page",
         }
+    }
+
+    /// Whether it is no trace, but says something about a run: `survey` reads it.
+    pub(crate) fn is_beside_traces(self) -> bool {
+        matches!(self, Self::NcclLog | Self::CompileLog | Self::FlightRecorder)
     }
 
     /// What to do with it.
@@ -122,6 +129,19 @@ impl FileKind {
             _ => self.next(path),
         }
     }
+}
+
+/// The sentence for a folder without traces that has files which `survey` reads; `None` for any other.
+pub(crate) fn instead_of_traces(folder: &Path) -> Option<String> {
+    let entries = fs::read_dir(folder).ok()?.flatten().take(MOST_LOOKED_AT);
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(|path| path.is_file()).collect();
+    files.sort();
+    let (file, kind) = files.iter().find_map(|file| {
+        let kind = kind_of(file).filter(|kind| kind.is_beside_traces())?;
+        Some((file.file_name()?.to_string_lossy(), kind))
+    })?;
+    let folder = folder.display();
+    Some(format!("{folder} holds no trace, but {file} is {}: run busbound survey {folder}", kind.describe()))
 }
 
 /// The sentence for a file that is something else than `wanted`; `None` if it is that, or nothing known.

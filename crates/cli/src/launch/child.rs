@@ -7,6 +7,7 @@ use std::thread;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::Signals;
 
+use super::program::not_started;
 use crate::failure::Failure;
 
 /// Runs it to its end, and forwards signals to it.
@@ -14,7 +15,7 @@ pub(crate) fn watch(mut command: Command) -> Result<ExitStatus, Failure> {
     // Before the program starts, so that no signal is lost.
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2])
         .map_err(Failure::output_at("cannot listen for signals"))?;
-    let mut child = command.spawn().map_err(Failure::unreadable_at(command.get_program().as_ref()))?;
+    let mut child = command.spawn().map_err(not_started(command.get_program()))?;
     let process = child.id();
     let handle = signals.handle();
     let passing = thread::spawn(move || {

@@ -3,5 +3,6 @@
 pub(crate) mod attach;
 pub(crate) mod child;
 pub(crate) mod library;
+pub(crate) mod program;
 pub(crate) mod record;
 pub(crate) mod stage;

@@ -1,6 +1,6 @@
 //! A program with staged copies.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::process::Command;
 
@@ -8,6 +8,7 @@ use busbound::whatif::replay::staged_from;
 use busbound_apply::settings::{self, Mode};
 
 use super::library::APPLY;
+use super::program::closed;
 use crate::args::run::StageArgs;
 use crate::failure::Failure;
 use crate::request::machine_named;
@@ -21,12 +22,15 @@ pub(crate) fn staged(command: &[OsString], mode: Mode, args: &StageArgs) -> Resu
         return Err(Failure::usage("no program to run: give it after --"));
     };
     let mut library = APPLY.unpacked()?.into_os_string();
-    if let Some(others) = std::env::var_os(PRELOAD).filter(|others| !others.is_empty()) {
-        library.push(":");
-        library.push(others);
-    }
     let mut command = Command::new(program);
-    command.args(rest).env(PRELOAD, library).env(settings::MODE, mode.name());
+    command.args(rest).env(settings::MODE, mode.name());
+    if closed(program).is_none_or(|closed| closed.passes_on()) {
+        if let Some(others) = std::env::var_os(PRELOAD).filter(|others| !others.is_empty()) {
+            library.push(":");
+            library.push(others);
+        }
+        command.env(PRELOAD, library);
+    }
     let numbers = [
         (settings::THREADS, args.threads),
         (settings::RING_MIB, args.ring_mib),
@@ -47,6 +51,13 @@ fn smallest_kib(args: &StageArgs) -> Result<Option<u64>, Failure> {
     let is_unknown =
         || Failure::usage(format!("--machine {name} is not measured: give a profile of `busbound bench`"));
     Ok(Some(gains_from.ok_or_else(is_unknown)? >> 10))
+}
+
+/// A sentence if this program runs as without the library.
+pub(crate) fn not_staged(program: &OsStr) -> Option<String> {
+    let closed = closed(program)?;
+    let others = if closed.passes_on() { " Programs that it starts have theirs staged." } else { "" };
+    Some(format!("{} {closed}: its copies stay as they are.{others}", Path::new(program).display()))
 }
 
 /// Where the processes of a run leave their counters.

@@ -135,3 +135,52 @@ fn too_few_recordings_and_summaries_without_a_date_are_said() {
     assert!(words.contains("1 of 1 ranks have fewer than 10 recordings"), "{text}");
     assert!(words.contains("1 summaries do not say when they were recorded"), "{text}");
 }
+
+/// `record --every` deletes its recordings: the answer named them as if they were there.
+#[test]
+fn recordings_that_are_gone_are_not_offered_for_comparison() {
+    let folder = tempfile::tempdir().unwrap();
+    write_history(folder.path(), &[1]);
+    let summaries = || fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().path());
+    for path in summaries() {
+        let mut summary: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+        let name = summary["path"].as_str().unwrap().replace("day", "window-").replace('/', "-");
+        summary["path"] = json!(format!("gone/{}", name.replace("window-", "run.window-")));
+        fs::write(&path, summary.to_string()).unwrap();
+    }
+    let said = |more: &[&str]| history(folder.path(), more).split_whitespace().collect::<Vec<_>>().join(" ");
+    let (before, after) = ("run.window-1-rank-1.24.json", "run.window-1-rank-1.25.json");
+    let expected = format!(
+        "Not found, so nothing to compare: gone/{before} and gone/{after}. `record --every` keeps them with `--keep`."
+    );
+    assert!(said(&[]).contains(&expected), "{}", said(&[]));
+    assert!(!said(&[]).contains("busbound compare"));
+    // A ring that was dumped meanwhile, one that was dumped later, and the recordings next to the summaries.
+    for (name, at) in [("node7.12.dump-1.bbt", 24), ("node7.12.dump-2.bbt", 30)] {
+        let file = fs::File::create(folder.path().join(name)).unwrap();
+        let since = std::time::Duration::from_millis((START_MS + at * HOUR_MS + HOUR_MS / 2) as u64);
+        file.set_modified(std::time::UNIX_EPOCH + since).unwrap();
+    }
+    for name in [before, after] {
+        fs::write(folder.path().join(name), "{}").unwrap();
+    }
+    let json: Value = serde_json::from_str(&history(folder.path(), &["--format", "json"])).unwrap();
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    let change = &json["changes"][0];
+    assert_eq!(change["compare"], json!([at(before), at(after)]), "{json:#}");
+    assert_eq!(change["dumps"], json!([at("node7.12.dump-1.bbt")]));
+    let text = history(folder.path(), &["--format", "markdown"]);
+    assert!(text.contains(&format!("busbound diagnose {}", at("node7.12.dump-1.bbt"))), "{text}");
+}
+
+/// "S1: 1 of 1 ranks" for the job s1.
+#[test]
+fn the_name_of_a_job_keeps_its_case() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("s1")).unwrap();
+    let summary = summaries().remove(0);
+    fs::write(folder.path().join("s1/a.rank.json"), summary.to_string()).unwrap();
+    let done = common::busbound(&["history", "s1"]).current_dir(folder.path()).output().unwrap();
+    let (text, _, code) = common::text(&done);
+    assert!(code == Some(0) && text.contains("s1: 1 of 1 ranks have fewer"), "{text}");
+}

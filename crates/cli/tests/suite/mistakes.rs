@@ -185,3 +185,47 @@ fn results_that_need_a_profile_say_how_to_make_one() {
     assert_eq!(code, Some(3));
     assert!(stderr.contains("name the copy suite as well"), "{stderr}");
 }
+
+#[test]
+fn a_folder_of_dumps_names_the_command_that_reads_them() {
+    let folder = fixture("flight");
+    let (stdout, stderr, code) = text(&busbound(&["diagnose", &folder]).output().unwrap());
+    assert_eq!((stdout.as_str(), code), ("", Some(3)));
+    let expected = format!(
+        "busbound: {folder} holds no trace, but nccl_trace_rank_0 is a dump of PyTorch's flight recorder: run busbound survey {folder}\n"
+    );
+    assert_eq!(stderr, expected);
+}
+
+/// A log whose first line is damaged was taken for a broken trace of torch.profiler.
+#[test]
+fn a_stage_log_with_a_damaged_first_line_is_still_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("rank0.stages.jsonl");
+    let whole = std::fs::read_to_string(fixture("coverage/pipeline/rank0.stages.jsonl")).unwrap();
+    std::fs::write(&log, format!("m 3, \"rank\": 0}}\n{whole}")).unwrap();
+    let log = log.display().to_string();
+    let (stdout, stderr, code) = text(&busbound(&["diagnose", &log, "--json"]).output().unwrap());
+    let answer: serde_json::Value = serde_json::from_str(&stdout).unwrap_or_else(|_| panic!("{stderr}"));
+    assert_eq!((code, &answer["source"]["complete"]), (Some(0), &false.into()), "{stderr}");
+    assert_eq!(answer["source"]["lost"].as_array().map(Vec::len), Some(1));
+    // Nothing but damage: its own words, not those for torch.profiler.
+    std::fs::write(&log, "x\ny\n").unwrap();
+    let (_, stderr, code) = text(&busbound(&["diagnose", &log]).output().unwrap());
+    assert_eq!(code, Some(3));
+    assert!(
+        stderr.contains("is a log of stage timestamps without any events: write a line per item"),
+        "{stderr}"
+    );
+}
+
+#[test]
+fn gate_reads_a_log_of_nccl() {
+    let (trace, log) = (fixture("collectives/ddp_2_ranks.json.gz"), fixture("nccl/shm.log"));
+    let args = ["gate", &trace, "--require", "step_p50 > 0", "--nccl-log", &log];
+    let (_, stderr, code) = text(&busbound(&args).output().unwrap());
+    assert_eq!((stderr.as_str(), code), ("", Some(0)));
+    let (_, stderr, code) =
+        text(&busbound(&[&args[..5], &[&fixture("flight/nccl_trace_rank_0")]].concat()).output().unwrap());
+    assert!(code == Some(3) && stderr.contains("flight recorder"), "{stderr}");
+}

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use crate::common::{busbound, fixture, text};
 use crate::made::MadeRank;
 use serde_json::Value;
 
@@ -366,4 +367,34 @@ fn fleet_of(job: &str, ranks: usize) -> serde_json::Value {
     let (stdout, stderr, code) = run(&folder, &arguments);
     assert_eq!(code, Some(0), "{stderr}");
     serde_json::from_str::<serde_json::Value>(&stdout).unwrap()["fleet"].take()
+}
+
+/// No rank could be predicted, and the answer was "there are ranks " and nothing after it.
+#[test]
+fn a_job_of_which_no_rank_can_be_predicted_says_why() {
+    let args = ["whatif", &fixture("collectives/on_cpu"), "--rank", "1", "--apply", "pin"];
+    let (stdout, stderr, code) = text(&busbound(&args).output().unwrap());
+    assert_eq!((stdout.as_str(), code), ("", Some(3)), "{stderr}");
+    assert!(stderr.contains("rank-1.json.gz: the trace has no GPU events"), "{stderr}");
+    assert!(!stderr.contains("there are ranks"), "{stderr}");
+}
+
+#[test]
+fn predictions_of_several_ranks_name_the_flag_for_the_whole_job() {
+    let args = ["whatif", &fixture("collectives/delayed"), "--apply", "nosync"];
+    let (_, stderr, code) = text(&busbound(&args).output().unwrap());
+    assert_eq!(code, Some(0));
+    assert!(stderr.contains("--rank 0 predicts the step of the whole job"), "{stderr}");
+    let (_, stderr, _) = text(&busbound(&[&args[..], &["--rank", "0"]].concat()).output().unwrap());
+    assert!(!stderr.contains("the whole job"), "{stderr}");
+}
+
+/// The overlap of the stages was asked for, and came last.
+#[test]
+fn ranks_of_a_pipeline_lead_with_its_overlap() {
+    let (stdout, _, code) = text(&busbound(&["diagnose", &fixture("coverage/pipeline")]).output().unwrap());
+    let words = stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!(code, Some(0));
+    assert!(words.starts_with("Overlap score 0.83: each item takes 40.0 ms "), "{stdout}");
+    assert!(words.contains("; 2 ranks: inconclusive on all."), "{stdout}");
 }

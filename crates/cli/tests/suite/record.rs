@@ -282,4 +282,26 @@ fn every_window_becomes_a_summary() {
     assert_eq!((&windows[0]["every_s"], &windows[0]["process"]["number"]), (&2.0.into(), &1.into()));
     // Without steps there is nothing that became longer.
     assert_eq!((&windows[0]["unit"], &windows[0]["change"]["span_change"]), (&"trace".into(), &().into()));
+    // Merged, it is one process, too.
+    let (stdout, stderr, code) = place.busbound(&["merge", "summaries"]);
+    assert_eq!((stderr.as_str(), code), ("", Some(0)));
+    assert!(stdout.starts_with("1 rank: ") && stdout.contains("the last one is shown"), "{stdout}");
+}
+
+#[test]
+fn the_windows_of_two_ranks_are_one_comparison() {
+    let place = Place::new();
+    let script = "RANK=0 WORLD_SIZE=2 $program run 7 & RANK=1 WORLD_SIZE=2 $program run 7; wait";
+    let args = ["--every", "2s", "--for", "300ms", "-o", "summaries"];
+    let (_, stderr, code) = text(&place.record(&args, script).output().unwrap());
+    assert_eq!(code, Some(0), "{stderr}");
+    let (json, stderr, code) = place.busbound(&["merge", "summaries", "--json"]);
+    assert_eq!((stderr.as_str(), code), ("", Some(0)));
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((&json["not_one_run"], &json["world_size"]), (&().into(), &2.into()));
+    let ranks = json["ranks"].as_array().unwrap();
+    assert_eq!((&ranks[0]["rank"]["rank"], &ranks[1]["rank"]["rank"]), (&0.into(), &1.into()));
+    let begun = |at: usize| ranks[at]["recorded_ms"].as_i64().unwrap();
+    assert!(ranks.len() == 2 && (begun(0) - begun(1)).abs() < 1000, "{json}");
+    assert!(json["others"].as_array().unwrap().len() >= 2, "{json}");
 }

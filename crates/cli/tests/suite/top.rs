@@ -125,3 +125,95 @@ fn a_reader_that_stops_early_is_no_error() {
     drop(child.stdout.take());
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }
+
+/// Beats of a training, for a machine without a driver.
+fn beats(folder: &Path) -> String {
+    let file = folder.join("heartbeat_rank0.jsonl");
+    std::fs::write(&file, "{\"dt_step_s\": 3.5, \"toks_per_s\": 41}\n").unwrap();
+    file.display().to_string()
+}
+
+#[test]
+fn heartbeats_are_shown_without_a_driver() {
+    if Path::new("/proc/driver/nvidia/version").exists() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let file = beats(folder.path());
+    let args = ["top", "--heartbeat", &file, "--interval", "0.1"];
+    let (json, stderr, code) = run(&[&args[..], &["--json", "--count", "1"]].concat());
+    assert!(code == Some(0) && stderr.ends_with(": only the heartbeats are shown\n"), "{stderr}");
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["training"][0]["beats"][0]["dt_step_s"], 3.5);
+    for more in [&["--once"][..], &["--count", "1"]] {
+        let (table, _, code) = run(&[&args[..], more].concat());
+        assert!(code == Some(0) && table.contains("step 3.50 s") && table.contains("41"), "{table}");
+    }
+}
+
+#[test]
+fn heartbeats_are_shown_at_the_end_of_a_log() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, log) = (beats(folder.path()), fixture("top/made.jsonl"));
+    let (json, stderr, code) = run(&["top", "--replay", &log, "--heartbeat", &file, "--json"]);
+    assert_eq!((stderr.as_str(), code), ("", Some(0)));
+    let lines: Vec<serde_json::Value> =
+        json.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let has = |line: &serde_json::Value| {
+        line["training"].as_array().is_some_and(|all| all.iter().any(|one| one["file"] == *file))
+    };
+    let (last, others) = lines.split_last().unwrap();
+    assert!(has(last) && !others.iter().any(has));
+}
+
+#[test]
+fn an_unreadable_folder_of_summaries_is_no_answer() {
+    let (stdout, stderr, code) = run(&["top", "--summaries", "no-such-folder", "--once"]);
+    assert_eq!((stdout.as_str(), code), ("", Some(3)));
+    assert_eq!(stderr, "busbound: no-such-folder does not exist\n");
+}
+
+/// A log on a full disk ends with a sentence, not with half of a log that looks whole.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_log_on_a_full_disk_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = beats(folder.path());
+    let args = ["top", "--heartbeat", &file, "--interval", "0.1", "--count", "2", "--log", "/dev/full"];
+    let (_, stderr, code) = run(&args);
+    assert_eq!(code, Some(2), "{stderr}");
+    assert!(stderr.contains("cannot write the answer: /dev/full: No space left on device"), "{stderr}");
+}
+
+/// A log is rotated while `top` writes it: by copying and truncating, and by renaming, which `top` does not notice.
+#[test]
+#[cfg(unix)]
+fn no_interval_of_a_rotated_log_is_lost() {
+    for by_renaming in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, log, old) =
+            (beats(folder.path()), folder.path().join("top.jsonl"), folder.path().join("top.jsonl.1"));
+        let path = log.display().to_string();
+        let args = ["top", "--heartbeat", &file, "--interval", "0.3", "--count", "8", "--log", &path];
+        let child = busbound(&args).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let lines = |path: &Path| {
+            let text = std::fs::read_to_string(path).unwrap_or_default();
+            let parsed = text.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+            parsed.map(|line| line["at"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+        };
+        while std::fs::read_to_string(&log).unwrap_or_default().matches('\n').count() < 2 {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        if by_renaming {
+            std::fs::rename(&log, &old).unwrap();
+        } else {
+            std::fs::copy(&log, &old).unwrap();
+            std::fs::OpenOptions::new().write(true).truncate(true).open(&log).unwrap();
+        }
+        let (_, stderr, code) = text(&child.wait_with_output().unwrap());
+        assert_eq!(code, Some(0), "{stderr}");
+        let all = [lines(&old), lines(&log)].concat();
+        assert!(all.len() == 8 && all.is_sorted(), "{all:?}");
+        assert_eq!(log.exists(), !by_renaming, "a renamed log is written on");
+    }
+}

@@ -159,3 +159,56 @@ fn heartbeats_that_are_written_anew_count_from_the_beginning() {
     let answer: serde_json::Value = serde_json::from_str(&answer).unwrap_or_else(|_| panic!("{said}"));
     assert_eq!((answer["time_of"].as_str(), answer["speedup"].as_f64()), (Some("step"), Some(4.0)));
 }
+
+/// Programs into which no library gets run as without it, and one line says so.
+#[test]
+fn a_program_that_takes_no_library_runs_with_one_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = folder.path().join("main.c");
+    std::fs::write(&source, "#include <stdio.h>\nint main(void) { puts(\"ran\"); return 6; }\n").unwrap();
+    let built = |name: &str, option: &str| {
+        let program = folder.path().join(name);
+        let done = Command::new("cc").arg(option).arg("-o").arg(&program).arg(&source).status().unwrap();
+        assert!(done.success());
+        program.display().to_string()
+    };
+    let fixed = built("fixed", "-static");
+    let expected = format!(
+        "busbound: {fixed} is linked statically: its copies stay as they are. Programs that it starts have theirs staged.\n"
+    );
+    assert_eq!(with_program(&["run"], &[&fixed]), ("ran\n".to_owned(), expected, Some(6)));
+    let said = with_program(&["try"], &[&fixed]).1;
+    assert_eq!((said.matches("is linked statically").count(), said.matches("ran").count()), (1, 1), "{said}");
+    // Its loader gets no library that it would refuse; a copy of glibc's under another name shows what it gets.
+    let loader = folder.path().join("ld-musl-x86_64.so.1");
+    std::fs::copy("/lib64/ld-linux-x86-64.so.2", &loader).unwrap();
+    let other = built("other", &format!("-Wl,--dynamic-linker={}", loader.display()));
+    let (printed, said, code) = with_program(&["run"], &[&other]);
+    let expected = format!(
+        "busbound: {other} is not a program for glibc on x86-64 ({}): its copies stay as they are.\n",
+        loader.display()
+    );
+    assert_eq!((printed.as_str(), said, code), ("ran\n", expected, Some(6)));
+}
+
+/// The system reports a missing interpreter as a missing program.
+#[test]
+fn a_program_without_its_interpreter_is_not_called_missing() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = folder.path().join("main.c");
+    std::fs::write(&source, "int main(void) { return 0; }\n").unwrap();
+    let program = folder.path().join("program");
+    let option = "-Wl,--dynamic-linker=/lib/ld-not-here.so.1";
+    assert!(Command::new("cc").arg(option).arg("-o").arg(&program).arg(&source).status().unwrap().success());
+    let program = program.display().to_string();
+    let expected = format!(
+        "busbound: {program} cannot be started: its interpreter /lib/ld-not-here.so.1 does not exist\n"
+    );
+    for command in ["run", "record"] {
+        let (_, said, code) = with_program(&[command], &[&program]);
+        assert!(said.ends_with(&expected), "{said}");
+        assert_eq!(code, Some(3));
+    }
+    let (_, said, code) = with_program(&["run"], &["./no-such-program"]);
+    assert_eq!((said.as_str(), code), ("busbound: ./no-such-program does not exist\n", Some(3)));
+}

@@ -4,7 +4,7 @@ use busbound_machine::Machine;
 use busbound_trace::Trace;
 use busbound_whatif::replay::{Change, Job, JobRank, NoJob, Predicted};
 
-use super::survey::{Source, rank};
+use super::survey::{Source, rank_of};
 use super::whatif::{NoReplay, WhatIf, of_replay, of_steady, replayed};
 use crate::analysis::arrivals::keyed;
 use crate::options::Options;
@@ -25,6 +25,8 @@ pub struct JobMember {
 pub enum NoJobReplay {
     #[error("no trace is of rank {rank}: there are ranks {known}")]
     NoSuchRank { rank: u32, known: String },
+    #[error("no trace has a known rank, so none is of rank {rank}")]
+    NoRanks { rank: u32 },
     #[error("two traces are of rank {rank}")]
     Twice { rank: u32 },
     #[error(transparent)]
@@ -45,7 +47,7 @@ pub fn job_member(
     of_steady(trace, machine, options, |facts, _| {
         let replay = replayed(facts)?;
         Ok(JobMember {
-            rank: rank(trace, source).map(|ranked| ranked.rank),
+            rank: rank_of(trace, source).map(|ranked| ranked.rank),
             alone: of_replay(facts, replay, &source.path, wanted),
             replay: JobRank {
                 replay: replay.clone(),
@@ -67,6 +69,9 @@ pub fn job_what_if(members: Vec<JobMember>, changed: u32) -> Result<WhatIf, NoJo
         return Err(NoJobReplay::Twice { rank: pair[0] });
     }
     let Some(place) = members.iter().position(|member| member.rank == Some(changed)) else {
+        if numbers.is_empty() {
+            return Err(NoJobReplay::NoRanks { rank: changed });
+        }
         let known = numbers.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
         return Err(NoJobReplay::NoSuchRank { rank: changed, known });
     };

@@ -18,7 +18,7 @@ const SAME_WORK: f64 = 0.05;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TimeOf {
-    /// Steps, as the program's heartbeats or its recording say.
+    /// Steps that the program marks: by heartbeats, or by annotations in its recording. Never detected iterations, which may be layers.
     Step,
     /// From the first large copy of pageable memory to the end of the program.
     SinceFirstCopy,
@@ -69,6 +69,8 @@ pub struct TrialSide {
     pub high_ms: f64,
     /// Bytes over time in the calls; `null` without copies.
     pub gbps: Option<f64>,
+    /// Bytes of copies per step: of the steps themselves if they are recorded, else of the whole run over its heartbeats; `null` without steps.
+    pub bytes_per_step: Option<u64>,
     pub runs: Vec<TrialRun>,
 }
 
@@ -103,7 +105,7 @@ impl TrialSide {
         let copy_ms: f64 = runs.iter().map(|run| run.copy_ms).sum();
         #[expect(clippy::cast_precision_loss, reason = "a rate needs no 64 bits")]
         let gbps = (copy_ms > 0.0).then(|| bytes as f64 / copy_ms / 1e6);
-        Some(Self { ms, low_ms, high_ms, gbps, runs })
+        Some(Self { ms, low_ms, high_ms, gbps, bytes_per_step: None, runs })
     }
 
     fn noise(&self) -> Option<f64> {

@@ -12,7 +12,7 @@ use serde::Serialize;
 use crate::fleet::Unread;
 use crate::name::RankName;
 use crate::spread::median;
-use crate::summary::RankSummary;
+use crate::summary::{RankSummary, is_window};
 use change_points::{ChangePoint, change_points};
 use together::together;
 
@@ -90,6 +90,10 @@ pub struct HistoryChange {
     /// The trace of the last recording before the change, and of the first one after it, as their summaries name them.
     pub trace_before: String,
     pub trace_after: String,
+    /// The same two as files that are there now; `null` unless both were found.
+    pub compare: Option<[String; 2]>,
+    /// Ring dumps written between the two recordings, by name.
+    pub dumps: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -113,6 +117,11 @@ impl HistoryChange {
     /// Whether the step itself changed.
     pub fn is_step(&self) -> bool {
         self.figure == FigureId::SpanMs.name()
+    }
+
+    /// Whether the recordings are windows of `record --every`, which deletes them unless it is told not to.
+    pub fn is_of_windows(&self) -> bool {
+        [&self.trace_before, &self.trace_after].into_iter().any(|path| is_window(path))
     }
 
     pub(crate) fn difference(&self) -> f64 {
@@ -229,6 +238,8 @@ fn changes_of(job: &str, rank: &RankName, series: &[(i64, RankSummary)]) -> Vec<
             parts,
             trace_before: before.1.path.clone(),
             trace_after: after.1.path.clone(),
+            compare: None,
+            dumps: Vec::new(),
         }
     };
     let mut parts: Vec<(FigureId, ChangePoint)> = Vec::new();

@@ -203,3 +203,33 @@ fn a_duplicate_rank_is_not_reported_as_missing() {
     let answer = Fleet::of(ranks).with_unread([Unread::new("rank-3.json", "is empty")]).answer(None);
     assert!(!answer.limitations.iter().any(|text| text.contains("missing")), "{:?}", answer.limitations);
 }
+
+/// Windows of `record --every`: each period has one of each rank.
+#[test]
+fn the_last_windows_that_all_ranks_have_are_compared() {
+    let window = |rank: u32, period: i64| {
+        let path = format!("run.{rank}.window-{period}.bbt");
+        // The clock of rank 1 is 40 ms behind.
+        let recorded_ms = Some(1_793_491_200_000 + period * 600_000 - 40 * i64::from(rank));
+        RankSummary { recorded_ms, every_ms: Some(600_000), ..ranked(rank, &path) }
+    };
+    let answer = |windows: &[(u32, i64)]| {
+        Fleet::of(windows.iter().map(|&(rank, period)| window(rank, period))).answer(None)
+    };
+    let paths = |ranks: &[RankSummary]| ranks.iter().map(|rank| rank.path.clone()).collect::<Vec<_>>();
+    let three = answer(&[(0, 1), (0, 2), (0, 3), (1, 1), (1, 2), (1, 3)]);
+    assert_eq!((three.not_one_run.as_ref(), three.others.len()), (None, 4));
+    assert_eq!(paths(&three.ranks), ["run.0.window-3.bbt", "run.1.window-3.bbt"]);
+    assert_eq!(
+        three.limitations[0],
+        "Of the windows of `record --every`, the last one that all ranks have is compared; \
+         4 other windows are not (`busbound history` compares windows over time)."
+    );
+    // Rank 1 has not written its third one yet.
+    let two = answer(&[(0, 1), (0, 2), (0, 3), (1, 1), (1, 2)]);
+    assert_eq!(paths(&two.ranks), ["run.0.window-2.bbt", "run.1.window-2.bbt"]);
+    // Nothing in common: of each rank its last one, which the answer says.
+    let apart = answer(&[(0, 1), (0, 2), (1, 7), (1, 8)]);
+    assert_eq!(paths(&apart.ranks), ["run.0.window-2.bbt", "run.1.window-8.bbt"]);
+    assert!(apart.limitations[0].contains("these are of different times"), "{:?}", apart.limitations);
+}

@@ -50,7 +50,8 @@ fn shm(log: &NcclLog, gpu_has_nvlink: Option<bool>) -> Option<NcclRemark> {
     let first = pairs.first()?;
     let others = match pairs.len() {
         1 => String::new(),
-        n => format!(" and {} more", n - 1),
+        2 => " and 1 more pair".to_owned(),
+        n => format!(" and {} more pairs", n - 1),
     };
     let why = why_no_peer_access(log);
     let has_nvlink = if log.wiring.has_nvlink() { Some(true) } else { gpu_has_nvlink };

@@ -1739,6 +1739,10 @@ class HistoryChange(Record):
     """The trace of the last recording before the change, and of the first one after it, as their summaries name
     them."""
     trace_after: str
+    dumps: list[str]
+    """Ring dumps written between the two recordings, by name."""
+    compare: list[str] | None
+    """The same two as files that are there now; `null` unless both were found."""
 
     _records = {"parts": PartShift}
 

@@ -71,6 +71,10 @@ pub fn top_as_lines(snapshot: &Snapshot, before: Option<&Snapshot>) -> String {
     for line in text::lines(snapshot) {
         super::line(&mut out, &line);
     }
+    // Otherwise the lines of the GPUs say that the interval is over.
+    for (file, beat) in text::training(snapshot).iter().filter(|_| snapshot.gpus.is_empty()) {
+        super::line(&mut out, &format!("{} training {beat} ({file})", text::at(snapshot)));
+    }
     let (windows_before, signs_before) =
         before.map_or((&[][..], &[][..]), |before| (&before.windows[..], &before.signs[..]));
     let is_shown = |window: &RankWindow| {

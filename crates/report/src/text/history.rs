@@ -5,7 +5,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use busbound_diagnosis::quantity::{count, milliseconds, milliseconds_range};
 use busbound_fleet::{History, HistoryChange, JobHistory};
 
-use super::{capitalized, plural};
+use super::plural;
 
 /// Parts that explain a change.
 const PARTS: usize = 3;
@@ -114,27 +114,39 @@ pub(crate) fn changes(history: &History) -> Vec<String> {
     let named = history.jobs.len() > 1;
     let one = |change: &HistoryChange| {
         let job = if named { format!("{}, ", change.job) } else { String::new() };
-        format!(
-            "{job}{} Last recording before: {}. Compare: busbound compare {} {}",
-            sentence(change),
-            time(change.before_unix_ms),
-            change.trace_before,
-            change.trace_after
-        )
+        let before = time(change.before_unix_ms);
+        format!("{job}{} Last recording before: {before}. {}", sentence(change), next(change))
     };
     history.changes.iter().map(one).collect()
 }
 
+/// What to look at now, of what is there.
+fn next(change: &HistoryChange) -> String {
+    let mut next = match &change.compare {
+        Some([before, after]) => format!("Compare: busbound compare {before} {after}"),
+        None => {
+            let keep =
+                if change.is_of_windows() { " `record --every` keeps them with `--keep`." } else { "" };
+            let (before, after) = (&change.trace_before, &change.trace_after);
+            format!("Not found, so nothing to compare: {before} and {after}.{keep}")
+        }
+    };
+    if let [first, rest @ ..] = change.dumps.as_slice() {
+        let more = match rest.len() {
+            0 => String::new(),
+            more => format!(" (and {} more)", count(more as u64)),
+        };
+        let end = if next.ends_with('.') { "" } else { "." };
+        next.push_str(&format!("{end} Dumped between the two{more}: busbound diagnose {first}"));
+    }
+    next
+}
+
 /// What was left out, and what could not be read.
 pub(crate) fn notes(history: &History) -> Vec<String> {
-    let unread = history.unread.iter().map(|file| format!("not read: {}", file.why));
-    history
-        .limitations
-        .iter()
-        .cloned()
-        .chain(unread)
-        .map(|note| format!("{}.", capitalized(note.trim_end_matches('.'))))
-        .collect()
+    let unread = history.unread.iter().map(|file| format!("Not read: {}", file.why));
+    let notes = history.limitations.iter().cloned().chain(unread);
+    notes.map(|note| format!("{}.", note.trim_end_matches('.'))).collect()
 }
 
 /// `2026-11-03 14:00`, in UTC.

@@ -13,14 +13,13 @@ const NEAR: f64 = 0.7;
 const NEARLY_IDLE: f64 = 0.05;
 
 /// On a machine without a GPU.
-const NOTHING: &str =
-    "No GPU here, and no recorded window within the last day: `busbound history` shows older ones.";
+const NOTHING: &str = "No GPU here, no heartbeat now, and no recorded window within the last day: `busbound history` shows older ones.";
 
 /// The main statement.
 pub(crate) fn statement(snapshot: &Snapshot) -> String {
     if snapshot.gpus.is_empty() {
-        let ranks = windows::statement(snapshot);
-        return ranks.unwrap_or_else(|| NOTHING.to_owned());
+        let beat = || Some(format!("No GPU here; the training reports: {}.", training(snapshot).pop()?.1));
+        return windows::statement(snapshot).or_else(beat).unwrap_or_else(|| NOTHING.to_owned());
     }
     let lost: Vec<&GpuNow> = snapshot.gpus.iter().filter(|gpu| gpu.lost.is_some()).collect();
     match lost.as_slice() {

@@ -53,19 +53,21 @@ fn seconds(ms: f64) -> String {
 
 /// How the copies changed.
 fn rates(trial: &Trial, after: &TrialSide) -> String {
-    let moved = bytes(after.bytes_per_run());
+    // Staged, a recording shows copies of pinned memory: the program's own are those before.
+    let moved = match trial.before.bytes_per_step {
+        Some(step) => format!("{}/step", bytes(step)),
+        None => format!("{} of copies per run", bytes(after.bytes_per_run())),
+    };
     match (trial.before.gbps, after.gbps) {
-        (Some(before), Some(now)) => {
-            format!("{moved} of copies now at {now:.0} GB/s instead of {before:.0}")
-        }
-        _ => format!("{moved} of copies"),
+        (Some(before), Some(now)) => format!("{moved} now at {now:.0} GB/s instead of {before:.0}"),
+        _ => moved,
     }
 }
 
 /// What the times are of.
 pub(crate) fn basis(trial: &Trial) -> String {
     let what = match trial.time_of {
-        TimeOf::Step => "the program's steps",
+        TimeOf::Step => "the steps that the program marks",
         TimeOf::SinceFirstCopy => "from the first large copy of pageable memory to the end of the program",
         TimeOf::Run => "the whole run",
     };
@@ -85,7 +87,7 @@ pub(crate) fn basis(trial: &Trial) -> String {
     }
 }
 
-pub(crate) const TITLES: [&str; 6] = ["", "time", "range", "copies", "bytes", "rate in the call"];
+pub(crate) const TITLES: [&str; 6] = ["", "time", "range", "copies", "bytes per run", "rate in the call"];
 
 /// One row for each kind of run.
 pub(crate) fn table(trial: &Trial) -> Vec<Vec<String>> {

@@ -17,6 +17,7 @@ fn side(times: &[f64], staged: bool, copy_ms: f64) -> TrialSide {
 
 fn faster() -> Trial {
     let (before, after) = (side(&[1018.0, 1032.0], false, 960.0), side(&[330.0, 336.0], true, 145.0));
+    let before = TrialSide { bytes_per_step: Some(6_980_000_000), ..before };
     let mut trial = judge_trial(TimeOf::Step, before, Some(after), 8);
     trial.recordings = vec!["gen-before.bbt".to_owned(), "gen-after.bbt".to_owned()];
     trial
@@ -46,4 +47,23 @@ fn the_other_outcomes_are_as_plain() {
     assert!(said(&with(side(&[1000.0], false, 900.0))).starts_with("No copy could be staged"));
     let nothing = judge_trial(TimeOf::Run, before(), None, 0);
     assert!(said(&nothing).starts_with("Nothing to gain"));
+}
+
+/// The bytes of a run are not those of a step.
+#[test]
+fn bytes_say_what_they_are_of() {
+    let sentence = said(&faster());
+    assert!(sentence.contains("6.98 GB/step now at 48 GB/s instead of"), "{sentence}");
+    let run = judge_trial(
+        TimeOf::SinceFirstCopy,
+        side(&[1000.0, 1010.0], false, 960.0),
+        Some(side(&[330.0, 336.0], true, 145.0)),
+        8,
+    );
+    let style = Style { width: 200, color: false, verbose: false };
+    let text = run.render(Format::Terminal, &style).unwrap();
+    assert!(
+        text.contains("1.00 s → 333 ms; 6.98 GB of copies per run now at 48 GB/s instead of 7."),
+        "{text}"
+    );
 }

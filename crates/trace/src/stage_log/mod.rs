@@ -60,9 +60,12 @@ impl Reader for StageLog {
         let is_object = head.trim_ascii_start().first() == Some(&b'{');
         let has = |word: &[u8]| head.windows(word.len()).any(|part| part == word);
         let is_named = path.to_string_lossy().to_ascii_lowercase().contains(".stages.jsonl");
-        match is_object && (is_named || has(b"\"tA0\"") || has(b"\"tB0\"")) {
-            true => Confidence::ByContent,
-            false => Confidence::No,
+        match (is_object, is_named) {
+            (true, true) => Confidence::ByContent,
+            (true, false) if has(b"\"tA0\"") || has(b"\"tB0\"") => Confidence::ByContent,
+            // Its first line may be damaged.
+            (false, true) => Confidence::ByName,
+            _ => Confidence::No,
         }
     }
 

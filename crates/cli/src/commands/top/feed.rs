@@ -35,7 +35,7 @@ enum Origin {
 
 /// What is asked in each interval.
 struct Live {
-    /// `None` on a machine without a GPU, where only summaries are shown.
+    /// `None` on a machine without a GPU, where only summaries and heartbeats are shown.
     sampler: Option<Sampler>,
     heartbeats: Heartbeats,
     summaries: Option<Summaries>,
@@ -59,7 +59,7 @@ impl Feed {
             Some(path) => {
                 // A log may be from another machine, so that only a flag replaces its peaks.
                 let is_flag = args.machine.machine.is_some() && args.machine.file.is_none();
-                (replay(path)?, is_flag.then_some(machine))
+                (replay(path, args)?, is_flag.then_some(machine))
             }
             None => (Origin::Live(Box::new(live(args, show)?)), Some(machine)),
         };
@@ -162,23 +162,26 @@ impl Live {
 }
 
 fn live(args: &TopArgs, show: Show) -> Result<Live, Failure> {
-    let heartbeats =
-        Heartbeats::matching(&args.training.heartbeat, args.training.keys.clone()).map_err(Failure::usage)?;
-    let sampler = match (Sampler::start(), &args.training.summaries) {
-        (Ok(sampler), _) => Some(sampler),
-        (Err(error), Some(directory)) => {
-            warn(&format!("{error}: only the summaries in {} are shown", directory.display()));
-            None
-        }
-        (Err(error), None) => {
-            let why = format!("{error}; to play back a log from another machine, use --replay");
-            return Err(Failure::no_gpu(why));
-        }
-    };
+    let heartbeats = heartbeats(args)?;
     let mut summaries = args.training.summaries.as_deref().map(Summaries::below);
     if let Some(summaries) = &mut summaries {
         summaries.look();
+        // Who watches may wait for the directory; who asks once has no answer.
+        if let Some(why) = summaries.unlistable().filter(|_| show == Show::Once) {
+            return Err(Failure::Unreadable(why.to_owned()));
+        }
     }
+    let sampler = match Sampler::start() {
+        Ok(sampler) => Some(sampler),
+        Err(error) => {
+            let Some(shown) = shown_without_a_gpu(args) else {
+                let why = format!("{error}; to play back a log from another machine, use --replay");
+                return Err(Failure::no_gpu(why));
+            };
+            warn(&format!("{error}: only {shown} are shown"));
+            None
+        }
+    };
     let open = |path: &PathBuf| {
         let file = OpenOptions::new().create(true).append(true).open(path);
         file.map(|file| (file, path.clone())).map_err(Failure::unwritable_at(path))
@@ -195,16 +198,36 @@ fn live(args: &TopArgs, show: Show) -> Result<Live, Failure> {
     })
 }
 
-fn replay(path: &PathBuf) -> Result<Origin, Failure> {
+fn heartbeats(args: &TopArgs) -> Result<Heartbeats, Failure> {
+    Heartbeats::matching(&args.training.heartbeat, args.training.keys.clone()).map_err(Failure::usage)
+}
+
+/// `the summaries in summaries/ and the heartbeats`; `None` if there is neither.
+fn shown_without_a_gpu(args: &TopArgs) -> Option<String> {
+    let summaries = args.training.summaries.as_ref();
+    let summaries = summaries.map(|directory| format!("the summaries in {}", directory.display()));
+    let heartbeats = (!args.training.heartbeat.is_empty()).then(|| "the heartbeats".to_owned());
+    summaries.into_iter().chain(heartbeats).reduce(|one, other| format!("{one} and {other}"))
+}
+
+fn replay(path: &PathBuf, args: &TopArgs) -> Result<Origin, Failure> {
     let bytes = fs::read(path).map_err(Failure::unreadable_at(path))?;
     // A byte that is not UTF-8 costs its line, not the log.
-    let log = Log::parse(&String::from_utf8_lossy(&bytes)).map_err(|error| {
+    let mut log = Log::parse(&String::from_utf8_lossy(&bytes)).map_err(|error| {
         let known = not_a(FileKind::TopLog, path);
         Failure::Unreadable(known.unwrap_or_else(|| format!("{} {error}", path.display())))
     })?;
     if log.unread_lines > 0 {
         let lines = plural(log.unread_lines as u64, "line", "lines");
         warn(&format!("skipped: {lines} of {} that could not be read as snapshots", path.display()));
+    }
+    // Heartbeats have no time: the newest ones belong to the end. A log has those that `top` saw.
+    if let Some(last) = log.snapshots.last_mut() {
+        for training in heartbeats(args)?.read() {
+            if last.training.iter().all(|known| known.file != training.file) {
+                last.training.push(training);
+            }
+        }
     }
     Ok(Origin::Replay { log: log.snapshots, judged: 0, at: 0, path: path.clone() })
 }

@@ -81,6 +81,11 @@ impl Summaries {
         read
     }
 
+    /// Why the directory cannot be listed.
+    pub(super) fn unlistable(&self) -> Option<&str> {
+        self.skipped.last().map(String::as_str).filter(|_| !self.is_listable)
+    }
+
     /// Sentences about what could not be read, each once.
     pub(super) fn take_skipped(&mut self) -> Vec<String> {
         std::mem::take(&mut self.skipped)

@@ -228,7 +228,7 @@ pub fn survey(trace: &Trace, source: &Source) -> Survey {
         },
         versions: trace.origin().versions.clone(),
         settings: trace.origin().settings.clone(),
-        rank: rank(trace, source),
+        rank: rank_of(trace, source),
         gpus: trace.origin().gpus.clone(),
         span: totals.span,
         gpu_span: totals.gpu_span,
@@ -269,7 +269,7 @@ fn lost_parts(trace: &Trace) -> Vec<LostPart> {
 }
 
 /// The rank, from the trace or its file name.
-pub(crate) fn rank(trace: &Trace, source: &Source) -> Option<RankedAs> {
+pub fn rank_of(trace: &Trace, source: &Source) -> Option<RankedAs> {
     let distributed = trace.origin().distributed.as_ref();
     let recorded = distributed.and_then(|d| d.rank).map(|rank| (rank, RankOrigin::DistributedInfo));
     let file = source.path.rsplit(['/', '\\']).next().unwrap_or_default();
