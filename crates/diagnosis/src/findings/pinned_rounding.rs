@@ -99,7 +99,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
             "pinned_bytes": pinned,
             "asked_bytes": pinned - unused,
             "allocation_bytes": worst.size,
-            "allocations": worst.count,
+            "pinning_calls": worst.count,
             "tensor_bytes": worst.asked,
         }),
         saves: Saving::NONE,

@@ -3,8 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::kineto::cursor::{Cursor, Raw};
+use crate::kineto::cursor::Raw;
 use crate::kineto::event::{Args, Draft, RawLabel};
+use crate::kineto::list::{elements, items, unquoted};
 use crate::kineto::names::{
     element_size, is_copy_operator, kind_of_category, kind_of_mtia, non_blocking_position, sync_of_name,
     transfer_of_name,
@@ -403,40 +404,6 @@ fn launch(args: &Args<'_>) -> Launch {
         registers_per_thread: small(args.registers),
         shared_memory: small(args.shared_memory),
     }
-}
-
-/// The elements of a JSON array that has been validated already.
-pub(super) fn items(array: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let mut cursor = Cursor::at(array, 0);
-    let mut open = cursor.peek() == Some(b'[');
-    cursor.advance();
-    std::iter::from_fn(move || {
-        while open {
-            match cursor.next_token() {
-                Ok(b',') => cursor.advance(),
-                Ok(b']') | Err(_) => open = false,
-                Ok(_) => {
-                    let item = cursor.skip_value().ok();
-                    open = item.is_some();
-                    return item;
-                }
-            }
-        }
-        None
-    })
-}
-
-pub(super) fn unquoted(token: &[u8]) -> Raw<'_> {
-    let bytes = token.strip_prefix(b"\"").and_then(|t| t.strip_suffix(b"\"")).unwrap_or(token);
-    Raw { bytes, escaped: bytes.contains(&b'\\') }
-}
-
-/// Product of the sides of `[8, 256, 512]`. A scalar tensor `[]` has one element.
-pub(super) fn elements(shape: &[u8]) -> Option<u64> {
-    if !shape.starts_with(b"[") {
-        return None;
-    }
-    items(shape).try_fold(1u64, |product, side| product.checked_mul(natural(side)?))
 }
 
 fn describe_not_kept(phase: u8, category: &[u8]) -> String {

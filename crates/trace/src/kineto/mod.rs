@@ -5,6 +5,7 @@ mod batch;
 mod cursor;
 mod envelope;
 mod event;
+mod list;
 mod names;
 mod number;
 mod operands;

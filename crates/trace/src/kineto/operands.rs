@@ -1,7 +1,7 @@
 //! How many bytes must an operator read? Only for operators that do little with each byte: on the GPU, the memory that they read bounds
 //! them, and the rate of their kernels says which memory that is.
 
-use crate::kineto::batch::{elements, items, unquoted};
+use crate::kineto::list::{elements, items, unquoted};
 use crate::kineto::names::element_size;
 use crate::kineto::number::natural;
 use crate::model::size::Bytes;
