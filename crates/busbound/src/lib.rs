@@ -55,7 +55,7 @@ pub use demo::demo;
 pub use error::{Error, io_in_words};
 pub use inputs::{Input, Inputs, resolve_inputs, summaries_below, summaries_in, traces_in};
 pub use kept::find_recordings;
-pub use machines::{read_topology, resolve_machine};
+pub use machines::{read_root, read_topology, resolve_machine};
 pub use many::{ManyOptions, open_many};
 pub use nsys::end_exports;
 pub use offload::SeenLayers;

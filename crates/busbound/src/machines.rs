@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use busbound_machine::topology::{Topology, from_sysfs, saved_topology};
+use busbound_machine::topology::{Found, Topology, from_sysfs, saved_topology};
 use busbound_machine::{Machine, MachineProfile};
 
 use crate::error::Error;
@@ -38,8 +38,27 @@ pub fn resolve_machine(name: Option<&str>) -> Result<Machine, Error> {
 /// If it cannot be read.
 pub fn read_topology(path: &Path) -> Result<Topology, Error> {
     if path.is_dir() {
-        return Ok(from_sysfs(path).topology());
+        return Ok(read_root(path)?.topology());
     }
     let text = fs::read_to_string(path).map_err(Error::io(path))?;
     saved_topology(&text).map_err(|error| Error::content(path, error))
+}
+
+/// The devices of a machine, from a directory with its `sys/` and `proc/`: `/` is this machine.
+///
+/// # Errors
+/// If there is no such directory, or it has no `sys/`.
+pub fn read_root(path: &Path) -> Result<Found, Error> {
+    let is_directory = fs::metadata(path).map_err(Error::io(path))?.is_dir();
+    if !is_directory {
+        let why = "is a file, not a directory with the sys/ and proc/ of a machine";
+        return Err(Error::content(path, why));
+    }
+    if !path.join("sys").is_dir() {
+        return Err(Error::content(
+            path,
+            "has no sys/: give the directory above the sys/ and proc/ of a machine",
+        ));
+    }
+    Ok(from_sysfs(path))
 }

@@ -1,7 +1,8 @@
-//! What does an id in an answer mean? Findings, verdicts, idle causes, figures and limitations, from their registries,
-//! and the few terms that answers use.
+//! What does an id in an answer mean? Findings, verdicts, idle causes, figures, limitations and what-if changes, from
+//! their registries, and the few terms that answers use.
 
 use busbound_cause::idle::GapCause;
+use busbound_whatif::replay::{About, all_changes};
 use serde::Serialize;
 
 use crate::figures::FigureId;
@@ -20,6 +21,8 @@ pub enum Topic {
     IdleCause,
     Figure,
     Limitation,
+    /// A change that `busbound whatif` predicts.
+    Change,
     Term,
 }
 
@@ -31,6 +34,7 @@ impl Topic {
             Self::IdleCause => "idle cause",
             Self::Figure => "figure",
             Self::Limitation => "limitation",
+            Self::Change => "what-if change",
             Self::Term => "term",
         }
     }
@@ -66,8 +70,16 @@ pub fn explanations() -> Vec<Explanation> {
     let causes = GapCause::ALL.iter().copied().map(of_cause);
     let figures = FigureId::ALL.iter().copied().map(of_figure);
     let limitations = LimitationId::ALL.iter().copied().map(of_limitation);
+    let changes = all_changes().map(of_change);
     let terms = TERMS.iter().map(of_term);
-    verdicts.chain(findings).chain(causes).chain(figures).chain(limitations).chain(terms).collect()
+    verdicts
+        .chain(findings)
+        .chain(causes)
+        .chain(figures)
+        .chain(limitations)
+        .chain(changes)
+        .chain(terms)
+        .collect()
 }
 
 /// What this id means; several where several topics have something of this name.
@@ -99,7 +111,7 @@ pub fn explain(id: &str) -> Result<Vec<Explanation>, UnknownName> {
     }
     let near = closest(id, all.iter().map(|one| one.id));
     Err(UnknownName {
-        what: "finding, verdict, idle cause, figure, limitation or term",
+        what: "finding, verdict, idle cause, figure, limitation, what-if change or term",
         given: id.to_owned(),
         closest: near,
     })
@@ -242,6 +254,23 @@ fn of_figure(figure: FigureId) -> Explanation {
     sections.retain(|section| !section.text.is_empty());
     let (id, title) = (figure.name(), figure.label().to_owned());
     Explanation { id, topic: Topic::Figure, title, sections }
+}
+
+fn of_change(about: About) -> Explanation {
+    let apply = format!("busbound whatif PATH --apply {}", about.spelling);
+    let mut sections = vec![
+        section("What it predicts", about.help),
+        section("What to do", about.effort),
+        section("Assumes", about.precondition),
+    ];
+    if about.depends_on_data {
+        sections.push(section(
+            "Check",
+            "Which work needs which result is not visible in a trace: check that what moves does not need what it then runs beside.",
+        ));
+    }
+    sections.push(section("Try it", &apply));
+    Explanation { id: about.name, topic: Topic::Change, title: format!("What if: {}", about.doing), sections }
 }
 
 fn of_limitation(id: LimitationId) -> Explanation {

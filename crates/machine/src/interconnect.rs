@@ -29,6 +29,9 @@ pub struct Interconnect {
     pub nccl_gbps: f64,
     /// What the links end at; for NVLink by generation, that of the 8-GPU machine sold with it.
     pub fabric: Fabric,
+    /// The GPU that names the link, by its key in the catalog; `None` for a link by its own name.
+    #[serde(skip)]
+    pub gpu: Option<&'static str>,
 }
 
 /// One generation of NVLink.
@@ -136,6 +139,7 @@ impl Interconnect {
                 peak_gbps: nvlink.peak_gbps(),
                 nccl_gbps: f64::from(nvlink.links) * nvlink.nccl_gbps,
                 fabric: nvlink.fabric,
+                gpu: None,
             });
         }
         if let Some((_, title, gbps)) = NETS.iter().find(|(key, ..)| *key == lower) {
@@ -155,7 +159,7 @@ impl Interconnect {
     /// The link between GPUs of this model: NVLink or Infinity Fabric if they have it, else PCIe.
     pub fn of_gpu(gpu: &GpuFacts) -> Self {
         if gpu.nvlink_gbps <= 0.0 {
-            return Self::pcie(gpu.pcie);
+            return Self { gpu: Some(gpu.key), ..Self::pcie(gpu.pcie) };
         }
         let is_nvidia = !gpu.key.starts_with("mi");
         let name = if is_nvidia { "NVLink" } else { "Infinity Fabric" };
@@ -165,6 +169,7 @@ impl Interconnect {
             peak_gbps: gpu.nvlink_gbps,
             nccl_gbps: gpu.nvlink_gbps * PLANNED_SHARE,
             fabric: gpu.fabric,
+            gpu: Some(gpu.key),
         }
     }
 
@@ -175,7 +180,7 @@ impl Interconnect {
     }
 
     fn plain(name: String, hop: Hop, peak_gbps: f64, nccl_gbps: f64) -> Self {
-        Self { name, hop, peak_gbps, nccl_gbps, fabric: Fabric::Direct }
+        Self { name, hop, peak_gbps, nccl_gbps, fabric: Fabric::Direct, gpu: None }
     }
 
     fn pcie(link: PcieLink) -> Self {

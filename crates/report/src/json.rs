@@ -1,9 +1,13 @@
 //! For programs: one object, or `runs` for several inputs.
 
+use std::io;
+
 use busbound_diagnosis::{Diagnosis, SURVEYS_SCHEMA, Surveys, WHATIFS_SCHEMA, WhatIfs};
 use busbound_fleet::{DIAGNOSES_SCHEMA, Diagnoses, RankSummary};
 use busbound_whatif::plan::PLAN_SCHEMA;
 use serde::Serialize;
+use serde_json::Serializer;
+use serde_json::ser::{CompactFormatter, Formatter, PrettyFormatter};
 
 use crate::answer::Answer;
 use crate::error::RenderError;
@@ -54,11 +58,53 @@ fn text(answer: &Answer<'_>) -> Result<String, RenderError> {
 }
 
 fn pretty(answer: &impl Serialize) -> Result<String, RenderError> {
-    Ok(serde_json::to_string_pretty(answer)? + "\n")
+    written(answer, PrettyFormatter::new())
 }
 
-fn one_line(answer: &impl Serialize) -> Result<String, RenderError> {
-    Ok(serde_json::to_string(answer)? + "\n")
+pub(crate) fn one_line(answer: &impl Serialize) -> Result<String, RenderError> {
+    written(answer, CompactFormatter)
+}
+
+fn written(answer: &impl Serialize, layout: impl Formatter) -> Result<String, RenderError> {
+    let mut text = Vec::new();
+    answer.serialize(&mut Serializer::with_formatter(&mut text, Unsigned(layout)))?;
+    text.push(b'\n');
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
+/// A layout whose zeros have no sign: the sum of no numbers is -0.0, which reads as a small negative number.
+struct Unsigned<F>(F);
+
+/// Leaves these to the layout.
+macro_rules! as_in_the_layout {
+    ($($method:ident($($argument:ident: $of:ty),*);)+) => {
+        $(fn $method<W: ?Sized + io::Write>(&mut self, writer: &mut W $(, $argument: $of)*) -> io::Result<()> {
+            self.0.$method(writer $(, $argument)*)
+        })+
+    };
+}
+
+impl<F: Formatter> Formatter for Unsigned<F> {
+    fn write_f64<W: ?Sized + io::Write>(&mut self, writer: &mut W, value: f64) -> io::Result<()> {
+        self.0.write_f64(writer, if value == 0.0 { 0.0 } else { value })
+    }
+
+    fn write_f32<W: ?Sized + io::Write>(&mut self, writer: &mut W, value: f32) -> io::Result<()> {
+        self.0.write_f32(writer, if value == 0.0 { 0.0 } else { value })
+    }
+
+    as_in_the_layout! {
+        begin_array();
+        end_array();
+        begin_array_value(first: bool);
+        end_array_value();
+        begin_object();
+        end_object();
+        begin_object_key(first: bool);
+        end_object_key();
+        begin_object_value();
+        end_object_value();
+    }
 }
 
 fn diagnoses_as_json(all: &[Diagnosis]) -> Result<String, RenderError> {

@@ -15,7 +15,7 @@ Examples:
 
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArgs {
-    /// A finding, verdict, idle cause, figure, limitation or term, as answers name it [default: list all]
+    /// A finding, verdict, idle cause, figure, limitation, what-if change or term, as answers name it [default: list all]
     #[arg(value_name = "ID", num_args = 0.., value_parser = any_topic())]
     pub(crate) id: Vec<String>,
     #[command(flatten)]

@@ -12,13 +12,37 @@ const TRIED: [(&str, &str); 5] = [
     ("--no-color", "set NO_COLOR=1, or write to a file with -o"),
 ];
 
+/// The same for single commands: the command, the flag, and what does it there.
+const TRIED_IN: [(&str, &str, &str); 3] = [
+    ("plan offload", "--machine", "the machine is given with --link: a GPU, a link, a rate or machine.json"),
+    ("plan budget", "--machine", "the machine is given with --link: a GPU, a link, a rate or machine.json"),
+    ("plan parallel", "--machine", "the machine is given with --gpu or --topology"),
+];
+
+/// What can be given instead of a missing flag: the command, the flag, and the others.
+const INSTEAD: [(&str, &str, &str); 4] = [
+    (
+        "plan offload",
+        "--layers",
+        "or take them from a run with --trace FILE; or give models with --gpu-memory SIZE --model NAME=LAYERSxSIZE:MS",
+    ),
+    ("plan allreduce", "--params", "or give --bytes SIZE instead of --params"),
+    ("plan ddp", "--params", "or give --bytes SIZE instead of --params"),
+    ("plan kv", "--block-bytes", "or give --layers, --kv-heads and --head-dim instead of --block-bytes"),
+];
+
 /// Replaces clap's tip to pass a flag as a value, which nobody means.
 pub(crate) fn with_tips(mut error: clap::Error) -> clap::Error {
     let tip = match (error.kind(), typed(&error)) {
         (ErrorKind::UnknownArgument, Some(flag)) => {
-            let tried = TRIED.iter().find(|(tried, _)| *tried == flag);
-            tried.map(|(_, tip)| (*tip).to_owned())
+            let here = TRIED_IN.iter().filter(|(command, ..)| is_of(&error, command));
+            let mut tried = here.map(|(_, tried, tip)| (*tried, *tip)).chain(TRIED);
+            tried.find(|(tried, _)| *tried == flag).map(|(_, tip)| tip.to_owned())
         }
+        (ErrorKind::MissingRequiredArgument, _) => match instead(&error) {
+            Some(tip) => Some(tip.to_owned()),
+            None => return error,
+        },
         (ErrorKind::InvalidSubcommand, Some(word))
             if error.get(ContextKind::SuggestedSubcommand).is_none() =>
         {
@@ -42,6 +66,22 @@ pub(crate) fn with_tips(mut error: clap::Error) -> clap::Error {
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
     }
     error
+}
+
+/// Whether the error is about this command, by the usage that clap shows with it.
+fn is_of(error: &clap::Error, command: &str) -> bool {
+    match error.get(ContextKind::Usage) {
+        Some(ContextValue::StyledStr(usage)) => usage.to_string().contains(&format!("busbound {command} ")),
+        _ => false,
+    }
+}
+
+/// What can be given instead of the flags that are missing.
+fn instead(error: &clap::Error) -> Option<&'static str> {
+    let Some(ContextValue::Strings(missing)) = error.get(ContextKind::InvalidArg) else { return None };
+    let is_missing = |flag: &str| missing.iter().any(|one| one.split(' ').next() == Some(flag));
+    let found = INSTEAD.iter().find(|(command, flag, _)| is_of(error, command) && is_missing(flag));
+    found.map(|(.., tip)| *tip)
 }
 
 /// Clap lists the best of several suggestions last.

@@ -95,7 +95,7 @@ pub(crate) enum Command {
     /// another figure. A figure that is not visible in the trace fails its requirement.
     #[command(after_help = gate::EXAMPLES, after_long_help = gate::long_help())]
     Gate(gate::GateArgs),
-    /// Explain a finding, verdict, idle cause, figure, limitation or term
+    /// Explain a finding, verdict, idle cause, figure, limitation, what-if change or term
     ///
     /// Says what it means, how it is computed and how to fix it. Answers name the id: [explain: pageable_copies].
     #[command(after_help = explain::EXAMPLES)]

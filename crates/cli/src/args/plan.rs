@@ -177,7 +177,7 @@ pub(crate) struct ContentionArgs {
     /// GPUs of the node [default: 8, or those of --machine]
     #[arg(long, value_name = "N")]
     pub(crate) gpus: Option<u32>,
-    /// Machine profile from busbound bench: its rates, and the slowdowns that --suite contention measured
+    /// Machine profile from busbound bench: its rates, and the slowdowns that --suite contention measured; or a GPU
     #[arg(long, value_name = "FILE", conflicts_with = "topology")]
     pub(crate) machine: Option<String>,
     /// GPUs that share the uplink of a PCIe switch [default: all, at most 4]
@@ -338,7 +338,8 @@ pub(crate) struct ParallelArgs {
     /// Data type of activations and gradients
     #[arg(long, value_name = "TYPE", default_value = "bf16", value_parser = parse_dtype)]
     pub(crate) dtype: f64,
-    /// GPU, for its speed and memory: h200, h100-pcie, a100-sxm and so on [default: that of --topology, else h100-sxm]
+    /// GPU, for its speed and memory: h200, h100-pcie, a100-sxm and so on [default: that of --topology or
+    /// --link, else h100-sxm]
     #[arg(long, value_name = "NAME", value_parser = any_gpu(), hide_possible_values = true)]
     pub(crate) gpu: Option<String>,
     /// Take the link between the GPUs of a node and the GPU from this topology, as written by `busbound topo -o topo.json`
@@ -380,16 +381,17 @@ pub(crate) struct MemoryArgs {
     /// Data type of weights, activations and gradients
     #[arg(long, value_name = "TYPE", default_value = "bf16", value_parser = parse_dtype)]
     pub(crate) dtype: f64,
-    /// GPU, for its speed, memory and links: h200, h100-pcie, a100-sxm and so on
-    #[arg(long, value_name = "NAME", default_value = "h100-sxm", value_parser = any_gpu(), hide_possible_values = true)]
-    pub(crate) gpu: String,
+    /// GPU, for its speed, memory and links: h200, h100-pcie, a100-sxm and so on [default: that of --machine, else h100-sxm]
+    #[arg(long, value_name = "NAME", value_parser = any_gpu(), hide_possible_values = true)]
+    pub(crate) gpu: Option<String>,
     /// Number of GPUs, of one node
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) ranks: u32,
     /// Link between the GPUs: nvlink4, pcie4x16 and so on, or GB/s in one direction [default: the link of --gpu]
     #[arg(long, value_name = "LINK", value_parser = Interconnect::named)]
     pub(crate) link: Option<Interconnect>,
-    /// Link to the host: GPU, link, rate in GB/s or profile of `busbound bench` [default: the link of --gpu]
+    /// Link to the host, and the GPU if none is given: GPU, link, rate in GB/s or profile of `busbound bench` [default:
+    /// the link of --gpu]
     #[arg(long, value_name = "NAME", value_parser = any_machine(), hide_possible_values = true)]
     pub(crate) machine: Option<String>,
     /// Ranks that share one link to the host

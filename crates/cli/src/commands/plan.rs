@@ -175,13 +175,7 @@ fn contention(args: &ContentionArgs) -> Result<Plan, Failure> {
     let given = args.machine.as_deref().map(machine_named).transpose()?;
     let link = given.as_ref().map(|machine| machine.link_of(None));
     let profile = link.as_ref().and_then(LinkFacts::measured);
-    let facts = match (&args.gpu, profile) {
-        (Some(name), _) => gpu(name)?,
-        (None, Some(profile)) => gpu_of_name(&profile.gpu).ok_or_else(|| {
-            Failure::usage(format!("the links of {} are unknown: name a similar GPU with --gpu", profile.gpu))
-        })?,
-        (None, None) => gpu(CONTENTION_GPU)?,
-    };
+    let facts = gpu_of(args.gpu.as_deref(), given.as_ref(), CONTENTION_GPU)?;
     let known = profile.and_then(|profile| profile.identity.as_ref()).map(|machine| machine.gpus);
     let gpus = args.gpus.or(known).unwrap_or(CONTENTION_GPUS);
     let below = args.below_switch.unwrap_or(gpus.min(4));
@@ -214,6 +208,23 @@ fn gpu(name: &str) -> Result<&'static GpuFacts, Failure> {
             .unwrap_or_else(|| "busbound diagnose --help lists the GPUs".to_owned());
         Failure::usage(format!("unknown GPU {name:?}; {hint}"))
     })
+}
+
+/// The GPU that is given, else that of the machine, which may be a GPU or a profile of one, else the usual one.
+fn gpu_of(given: Option<&str>, machine: Option<&Machine>, usual: &str) -> Result<&'static GpuFacts, Failure> {
+    if let Some(name) = given {
+        return gpu(name);
+    }
+    if let Some(known) = machine.and_then(Machine::gpu) {
+        return Ok(known);
+    }
+    match machine.map(|machine| machine.link_of(None)).as_ref().and_then(LinkFacts::measured) {
+        Some(profile) => Err(Failure::usage(format!(
+            "the memory and links of {} are unknown: name a similar GPU with --gpu",
+            profile.gpu
+        ))),
+        None => gpu(usual),
+    }
 }
 
 fn link(name: &str) -> Result<LinkFacts, Failure> {
@@ -306,7 +317,8 @@ fn parallel(args: &ParallelArgs) -> Result<Plan, Failure> {
     }
     let of_machine =
         topology.as_ref().and_then(|topology| gpu_of_name(topology.gpus.first()?.name.as_deref()?));
-    let gpu = match (&args.gpu, of_machine) {
+    let of_link = args.cluster.link.as_ref().and_then(|link| gpu_of_key(link.gpu?));
+    let gpu = match (&args.gpu, of_machine.or(of_link)) {
         (Some(name), _) => gpu(name)?,
         (None, Some(gpu)) => gpu,
         (None, None) => gpu(USUAL_GPU)?,
@@ -344,7 +356,8 @@ fn parallel(args: &ParallelArgs) -> Result<Plan, Failure> {
 }
 
 fn memory(args: &MemoryArgs) -> Result<Plan, Failure> {
-    let gpu = gpu(&args.gpu)?;
+    let machine = args.machine.as_deref().map(machine_named).transpose()?;
+    let gpu = gpu_of(args.gpu.as_deref(), machine.as_ref(), USUAL_GPU)?;
     let question = MemoryQuestion {
         parameters: args.params,
         bytes_per_value: args.dtype,
@@ -353,14 +366,14 @@ fn memory(args: &MemoryArgs) -> Result<Plan, Failure> {
         gpu,
         ranks: args.ranks,
         link: args.link.clone().unwrap_or_else(|| Interconnect::of_gpu(gpu)),
-        host: args.machine.as_deref().map_or_else(|| Ok(Machine::of_gpu(gpu).link_of(None)), link)?,
+        host: machine.unwrap_or_else(|| Machine::of_gpu(gpu)).link_of(None),
         sharing: args.sharing,
         utilization: args.utilization,
     };
     Ok(Plan::Memory(Box::new(MemoryPlan::plan(&question).map_err(usage)?)))
 }
 
-/// The GPU of `plan parallel` if nothing names one.
+/// The GPU of `plan parallel` and `plan memory` if nothing names one.
 const USUAL_GPU: &str = "h100-sxm";
 
 /// A node has no more ranks than GPUs.

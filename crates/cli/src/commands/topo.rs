@@ -6,6 +6,7 @@ use std::path::Path;
 use busbound::diagnosis::advice_of_topology;
 use busbound::machine::Reference;
 use busbound::machine::topology::{Found, Topology, TrafficPlan, from_nccl, from_smi, from_sysfs};
+use busbound::read_root;
 use busbound::report::Plan;
 
 use crate::args::topo::TopoArgs;
@@ -62,10 +63,12 @@ fn read(args: &TopoArgs) -> Result<Topology, Failure> {
             "the topology is read from Linux's /sys: on this system give --from-nccl, --from-smi or --root";
         return Err(Failure::usage(why));
     }
-    let root = args.from.root.as_deref().unwrap_or(Path::new("/"));
-    let found = from_sysfs(root);
     // Another root is another machine: the driver here does not know it.
-    Ok(if args.from.root.is_some() { found } else { ask_driver(found) }.topology())
+    Ok(match args.from.root.as_deref() {
+        Some(root) => read_root(root)?,
+        None => ask_driver(from_sysfs(Path::new("/"))),
+    }
+    .topology())
 }
 
 fn ask_driver(found: Found) -> Found {

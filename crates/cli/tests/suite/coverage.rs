@@ -103,9 +103,26 @@ fn planted(tree: &str, below: &Path) -> String {
 /// How the path of a file begins that a command writes; the test puts an empty directory there.
 const OUTPUT: &str = "OUT/";
 
-/// What is wrong with a row, if anything.
+/// What is wrong with a row at a terminal, if anything.
 fn complaint(row: &Row) -> Option<String> {
     let (args, wanted) = row.command()?;
+    let (code, printed) = printed(&args, &[]);
+    // Lines break where they fit.
+    let shown = printed.split_whitespace().collect::<Vec<_>>().join(" ");
+    let (with, without) = row.words();
+    let mut wrong = Vec::new();
+    if code != Some(wanted) {
+        wrong.push(format!("exit code {code:?}"));
+    }
+    wrong.extend(with.iter().filter(|words| !shown.contains(**words)).map(|words| format!("no {words:?}")));
+    wrong
+        .extend(without.iter().filter(|words| shown.contains(**words)).map(|words| format!("has {words:?}")));
+    let says = || format!("{}: busbound {}: {}\n{printed}", row.id(), args.join(" "), wrong.join(", "));
+    (!wrong.is_empty()).then(says)
+}
+
+/// Exit code and output of a command of the page.
+fn printed(args: &[String], more: &[&str]) -> (Option<i32>, String) {
     let trees = tempfile::tempdir().unwrap();
     let given = args.iter().map(|arg| match arg.strip_prefix(OUTPUT) {
         Some(name) => trees.path().join(name).display().to_string(),
@@ -114,24 +131,87 @@ fn complaint(row: &Row) -> Option<String> {
     });
     let output = Command::new(env!("CARGO_BIN_EXE_busbound"))
         .args(given)
+        .args(more)
         .env_remove("NO_COLOR")
         .stdin(Stdio::null())
         .current_dir(root())
         .output()
         .unwrap();
-    let printed = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap()).join("\n");
-    // Lines break where they fit.
-    let shown = printed.split_whitespace().collect::<Vec<_>>().join(" ");
-    let (with, without) = row.words();
-    let mut wrong = Vec::new();
-    if output.status.code() != Some(wanted) {
-        wrong.push(format!("exit code {:?}", output.status.code()));
+    (
+        output.status.code(),
+        [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap()).join("\n"),
+    )
+}
+
+/// Commands whose answers have a page and Markdown.
+const WITH_A_PAGE: [&str; 5] = ["diagnose", "compare", "bench", "whatif", "plan"];
+
+/// What Markdown and the page say in other words: the row, and the words at a terminal.
+const IN_OTHER_WORDS: [(&str, &str); 2] = [
+    // `(high)`, and the color of its card.
+    ("0.25", "severity: high"),
+    // `GPU utilization`.
+    ("3.43", "GPU used 95% (time with a kernel, as nvidia-smi counts it); 100% with copies"),
+];
+
+/// What Markdown and the page lack of a row. They order some cells in another way, so each word is looked for if not all are in
+/// one place.
+fn lacks(row: &Row) -> Vec<String> {
+    let Some((args, wanted)) = row.command() else { return Vec::new() };
+    let has_a_form =
+        ["--format", "--emit", "--json", "-o"].iter().any(|flag| args.iter().any(|arg| arg == flag));
+    if !WITH_A_PAGE.contains(&args[0].as_str()) || has_a_form {
+        return Vec::new();
     }
-    wrong.extend(with.iter().filter(|words| !shown.contains(**words)).map(|words| format!("no {words:?}")));
-    wrong
-        .extend(without.iter().filter(|words| shown.contains(**words)).map(|words| format!("has {words:?}")));
-    let says = || format!("{}: busbound {}: {}\n{printed}", row.id(), args.join(" "), wrong.join(", "));
-    (!wrong.is_empty()).then(says)
+    let folder = tempfile::tempdir().unwrap();
+    let page = folder.path().join("page.html").display().to_string();
+    let mut lacks = Vec::new();
+    for (form, flags) in [("Markdown", ["--format", "markdown"]), ("the page", ["-o", page.as_str()])] {
+        let (code, mut text) = printed(&args, &flags);
+        if form == "the page" {
+            text += &fs::read_to_string(&page).unwrap_or_default();
+        }
+        let text = plain(&text);
+        if code != Some(wanted) {
+            lacks.push(format!("{} as {form}: exit code {code:?}", row.id()));
+        }
+        for words in row.words().0 {
+            let is_there = text.contains(&squeezed(words))
+                || words.split_whitespace().all(|word| text.contains(&squeezed(word)));
+            if !is_there && !IN_OTHER_WORDS.contains(&(row.id(), words)) {
+                lacks.push(format!("{} as {form}: no {words:?}", row.id()));
+            }
+        }
+    }
+    lacks
+}
+
+/// Without tags, escapes and everything that lays a text out.
+fn plain(text: &str) -> String {
+    let mut words = String::new();
+    for (at, part) in text.split('<').enumerate() {
+        let after = if at == 0 { part } else { part.split_once('>').map_or(part, |(_, after)| after) };
+        words.push_str(after);
+    }
+    let entities = [
+        ("&#38;", "&"),
+        ("&amp;", "&"),
+        ("&#39;", "'"),
+        ("&#34;", "\""),
+        ("&quot;", "\""),
+        ("&#60;", "<"),
+        ("&lt;", "<"),
+        ("&#62;", ">"),
+        ("&gt;", ">"),
+    ];
+    for (entity, sign) in entities {
+        words = words.replace(entity, sign);
+    }
+    squeezed(&words)
+}
+
+fn squeezed(text: &str) -> String {
+    text.chars().filter(|sign| !sign.is_whitespace() && !r"|`*:,.–-\_<>()".contains(*sign)).collect()
 }
 
 fn check(rows: &[Row]) {
@@ -169,6 +249,12 @@ fn every_capability_is_listed_once_and_graded() {
 #[test]
 fn every_capability_shows_what_the_page_says() {
     check(&parts(&page()));
+}
+
+#[test]
+fn every_capability_is_in_markdown_and_on_the_page() {
+    let lacks: Vec<String> = parts(&page()).iter().flat_map(lacks).collect();
+    assert!(lacks.is_empty(), "docs/coverage.md promises more than is shown:\n{}", lacks.join("\n"));
 }
 
 /// If this fails because something was fixed: move its row to "Fixed mistakes".

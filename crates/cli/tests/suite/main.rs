@@ -17,6 +17,7 @@ mod mistakes;
 mod nsight;
 mod otlp;
 mod pages;
+mod plans;
 mod portable;
 mod ranks;
 mod record;

@@ -229,3 +229,54 @@ fn gate_reads_a_log_of_nccl() {
         text(&busbound(&[&args[..5], &[&fixture("flight/nccl_trace_rank_0")]].concat()).output().unwrap());
     assert!(code == Some(3) && stderr.contains("flight recorder"), "{stderr}");
 }
+
+#[test]
+fn a_root_without_sys_is_no_machine_without_gpus() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = fixture("topology/nvswitch8.tree");
+    let empty = folder.path().display().to_string();
+    for (root, words) in [
+        ("/no-such-root", "does not exist"),
+        (file.as_str(), "is a file, not a directory with the sys/ and proc/ of a machine"),
+        (empty.as_str(), "has no sys/: give the directory above the sys/ and proc/ of a machine"),
+    ] {
+        for more in [&[][..], &["--traffic"]] {
+            let (stdout, stderr, code) = run(&[&["topo", "--root", root], more].concat());
+            assert_eq!((stdout.as_str(), code), ("", Some(3)), "{root}: {stderr}");
+            assert!(stderr.contains(words), "{root}: {stderr}");
+        }
+    }
+    fs::create_dir(folder.path().join("sys")).unwrap();
+    let (_, stderr, code) = run(&["topo", "--traffic", "--root", &empty]);
+    assert_eq!(code, Some(3));
+    assert!(stderr.contains("has no GPU: give that of a machine with GPUs"), "{stderr}");
+}
+
+#[test]
+fn every_whatif_change_can_be_explained() {
+    for about in busbound::whatif::replay::all_changes() {
+        let (stdout, stderr, code) = run(&["explain", about.name]);
+        assert_eq!(code, Some(0), "{}: {stderr}", about.name);
+        assert!(stdout.contains(&format!("--apply {}", about.spelling)), "{}: {stdout}", about.name);
+    }
+    assert!(run(&["explain", "prefech"]).1.contains("did you mean prefetch?"));
+}
+
+#[test]
+fn a_measured_machine_is_not_asked_for_again() {
+    let (trace, machine) = (fixture("off_block_pageable_c4.json.gz"), fixture("machines/h200.json"));
+    let apply = ["whatif", &trace, "--apply", "stage"];
+    let advice = "profile with --machine narrows it";
+    let squeezed = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(squeezed(run(&apply).0).contains(advice));
+    let given = squeezed(run(&[&apply[..], &["--machine", &machine]].concat()).0);
+    assert!(!given.contains(advice), "{given}");
+    assert!(given.contains("how fast the changed copies are"), "{given}");
+}
+
+#[test]
+fn settings_of_a_wrong_numa_node_have_the_command_that_binds() {
+    let trace = fixture("coverage/two_nodes.bbt");
+    let (stdout, ..) = run(&["diagnose", &trace, "--emit", "sh"]);
+    assert!(stdout.contains("numactl --cpunodebind="), "{stdout}");
+}

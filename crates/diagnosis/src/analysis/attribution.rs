@@ -216,8 +216,12 @@ impl Sums {
         for (block, row) in blocks.list.iter().zip(&rows.of_block) {
             let Some(sum) = row.and_then(|row| sums.rows.get_mut(row)) else { continue };
             let time = block.event.interval();
-            sum.count += 1;
-            sum.host += window.map_or(time, |window| time.intersect(window)).length();
+            let within = window.map_or(time, |window| time.intersect(window));
+            // Blocks of other steps, as of the last one whose end is not known, are not runs of these.
+            if within.length() > Nanos::ZERO || time.length() == Nanos::ZERO {
+                sum.count += 1;
+            }
+            sum.host += within.length();
             sum.first = Some(sum.first.map_or(time.start, |first| first.min(time.start)));
         }
         sums

@@ -60,6 +60,9 @@ pub struct WhatIf {
     pub scenarios: Vec<Scenario>,
     /// Assumptions and unknowns of the prediction.
     pub notes: Vec<String>,
+    /// Whether the rates of copies are those of a measured machine.
+    #[serde(skip)]
+    pub is_measured: bool,
     /// The options that do not fit this trace.
     #[serde(skip)]
     pub misfits: Vec<Misfit>,
@@ -274,6 +277,7 @@ pub(super) fn of_replay(facts: &Facts<'_>, replay: &Replay, path: &str, wanted: 
         unexplained: confidence.unexplained,
         link: facts.link.name.clone(),
         knows_power,
+        is_measured: facts.link.measured().is_some(),
         scenarios,
         notes: notes(facts, &confidence, knows_power),
         misfits: Vec::new(),

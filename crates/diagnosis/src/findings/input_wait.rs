@@ -32,7 +32,8 @@ pub(super) static RULE: Rule = Rule {
                    the time. Saving: 50% to 100% of that idle time. The number of workers is the time to fetch a batch over the rest \
                    of the step, with 25% to spare.",
         fix: "Load batches in worker processes (`num_workers`, `persistent_workers=True`, a higher `prefetch_factor`), and \
-              move decoding out of the loop.",
+              move decoding out of the loop. Where decoding is the largest part of the fetching, do it on the GPU: \
+              `torchvision.io.decode_jpeg(files, device=\"cuda\")` (nvJPEG), or NVIDIA DALI.",
         code: &[CODE],
         assumes: "The host has CPU cores and memory for the workers.",
     },
@@ -77,7 +78,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
             ),
         )
     };
-    let fix = Fix::new(fix).code(CODE);
+    let fix = Fix::new(fix + loader.on_the_gpu()).code(CODE);
     let fix = if single { fix.doing(format!("using {workers} loader workers")) } else { fix };
     let mut evidence = json!({
         "gaps": idle.count,
@@ -161,6 +162,19 @@ impl Loader {
         ]
     }
 
+    /// What takes decoding to the GPU, if it is the largest part of the fetching.
+    fn on_the_gpu(&self) -> &'static str {
+        let of = |wanted: &dyn Fn(&str) -> bool| {
+            self.parts.iter().filter(|(part, _)| wanted(part)).map(|(_, ms)| *ms).fold(0.0, f64::max)
+        };
+        let decode_ms = of(&|part| part == DECODE);
+        if decode_ms < DECODES_MOSTLY * self.batch_ms || decode_ms < of(&|part| part != DECODE) {
+            return "";
+        }
+        " Decoding is the largest part of it, and the GPU can do that: torchvision.io.decode_jpeg(files, device=\"cuda\") (nvJPEG) \
+         in the training process, or a pipeline of NVIDIA DALI; videos with torchcodec's VideoDecoder(path, device=\"cuda\")."
+    }
+
     fn parts_text(&self) -> String {
         let known: f64 = self.parts.iter().map(|(_, ms)| ms).sum();
         if self.parts.is_empty() || known < 0.05 * self.batch_ms {
@@ -175,13 +189,24 @@ impl Loader {
     }
 }
 
+/// From this share of the fetching on, decoding is what to change.
+const DECODES_MOSTLY: f64 = 0.4;
+
 const READ: &str = "read";
 const DECODE: &str = "decode";
 
 /// Whether the name of a Python frame, an operator or an annotation says that it reads or decodes.
 fn reads_or_decodes(name: &str) -> Option<&'static str> {
-    const DECODES: [&str; 5] =
-        ["decode", "pil/imagefile.py", "pil/jpegimageplugin.py", "pil/pngimageplugin.py", "pil_loader"];
+    const DECODES: [&str; 8] = [
+        "decode",
+        "pil/imagefile.py",
+        "pil/jpegimageplugin.py",
+        "pil/pngimageplugin.py",
+        "pil_loader",
+        "cv2.imread",
+        "decord/",
+        "torchvision/io/video",
+    ];
     const READS: [&str; 4] = ["read_file", "built-in method read of", "built-in function open", "npyio"];
     let name = name.to_ascii_lowercase();
     let has_one_of = |parts: &[&str]| parts.iter().any(|part| name.contains(part));
@@ -258,6 +283,10 @@ mod tests {
             assert_eq!(reads_or_decodes(name), Some(DECODE), "{name}");
         }
         assert_eq!(reads_or_decodes("PIL/Image.py(3280): open"), Some(READ));
+        for name in ["cv2.imdecode", "<built-in method cv2.imread>", "decord/video_reader.py(80): get_batch"]
+        {
+            assert_eq!(reads_or_decodes(name), Some(DECODE), "{name}");
+        }
         for name in ["PIL/Image.py(2200): resize", "aten::stack", "thread", "dataset.py(20): __getitem__"] {
             assert_eq!(reads_or_decodes(name), None, "{name}");
         }

@@ -1,6 +1,7 @@
 //! Do copies use host memory of another socket than the GPU's?
 
 use std::collections::BTreeSet;
+use std::fmt::Display;
 
 use busbound_cause::Resource;
 use busbound_machine::bench::Direction as Way;
@@ -14,6 +15,7 @@ use crate::activity::nodes::{PlacedBytes, Placement, placement};
 use crate::analysis::facts::Facts;
 use crate::quantity::{bytes, milliseconds};
 use crate::saving::Saving;
+use crate::settings::{Proposal, Target};
 
 pub(super) static RULE: Rule = Rule {
     title: "Host memory on the wrong NUMA node",
@@ -94,7 +96,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
             "slower_ms_per_step": gain.ok().map(|ms| ms / steps),
         }),
         saves: gain.map_or(Saving::NONE, |ms| Saving { low: 0.0, high: ms.min(exposed) / steps }),
-        fix: Fix::new(fix(&nodes.gpus)).saving_known(gain.is_ok()),
+        fix: Fix::new(fix(&nodes.gpus)).saving_known(gain.is_ok()).settings(binding(&nodes.gpus)),
         at: times_of(&far),
     })
 }
@@ -157,10 +159,21 @@ fn gain_ms(facts: &Facts<'_>, numa: &Numa, far: &[&Copy<'_>]) -> Result<f64, &'s
     far.iter().filter(is_pinned).map(gain).sum::<Option<f64>>().ok_or(NO_RATES)
 }
 
+/// The prefix of the command line that binds to the node of the GPU; one per node if there are several.
+fn binding(gpus: &BTreeSet<u32>) -> Vec<Proposal> {
+    let key = |node: u32| if gpus.len() > 1 { format!("numactl_node{node}") } else { "numactl".to_owned() };
+    gpus.iter().map(|&node| Proposal::new(Target::Launch, key(node), command(node))).collect()
+}
+
+fn command(node: impl Display) -> String {
+    format!("numactl --cpunodebind={node} --membind={node}")
+}
+
 fn fix(gpus: &BTreeSet<u32>) -> String {
     let node = gpus.first().map_or_else(|| "N".to_owned(), u32::to_string);
     let which = if gpus.len() > 1 { " (for each process, the node of its GPU)" } else { "" };
     format!(
-        "Bind the process to the GPU's node: numactl --cpunodebind={node} --membind={node} python train.py{which}. With torchrun: torchrun --numa-binding=node … (PyTorch 2.9 and later) binds each rank to the node of its GPU."
+        "Bind the process to the GPU's node: {} python train.py{which}. With torchrun: torchrun --numa-binding=node … (PyTorch 2.9 and later) binds each rank to the node of its GPU.",
+        command(node)
     )
 }

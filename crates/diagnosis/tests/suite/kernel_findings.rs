@@ -92,3 +92,10 @@ fn waits_for_other_ranks_are_not_called_work_of_the_host() {
     let finding = found(&run, FindingId::PythonTime).unwrap();
     assert!(finding.title.contains("other ranks") && finding.fix.contains("NCCL"), "{finding:?}");
 }
+
+#[test]
+fn decoding_that_dominates_the_loader_can_go_to_the_gpu() {
+    let fix = |name: &str| found(&run(name), FindingId::InputWait).unwrap().fix.clone();
+    let images = fix("coverage/images.json");
+    assert!(images.contains("nvJPEG") && images.contains("NVIDIA DALI"), "{images}");
+}

@@ -8,6 +8,8 @@ use busbound_machine::bench::{Direction, Engine, Judgment, MeasuredFigure, Memor
 use busbound_machine::{MachineProfile, MeasuredCurve};
 
 use super::escape::escaped;
+use super::filters;
+use super::grid::Grid;
 use super::page;
 use crate::error::RenderError;
 use crate::text::bench as text;
@@ -29,6 +31,8 @@ struct BenchView {
     rows: Vec<Verdict>,
     /// Title and SVG of each, already escaped.
     charts: Vec<(String, String)>,
+    /// Heading and table of each.
+    tables: Vec<(&'static str, Grid)>,
 }
 
 struct Verdict {
@@ -53,8 +57,19 @@ pub(super) fn bench_as_html(bench: &Benchmark) -> Result<String, RenderError> {
         facts: vec![text::measured_on(bench), text::took(bench)],
         rows: bench.figures.iter().map(verdict).collect(),
         charts: charts.collect(),
+        tables: tables(bench),
     };
     page(&format!("{}: measured bandwidth and latency", profile.gpu), &view.render()?, false)
+}
+
+/// What the charts draw, in numbers, and what no chart shows.
+fn tables(bench: &Benchmark) -> Vec<(&'static str, Grid)> {
+    let all = [
+        ("Rates by size", text::curves(&bench.profile)),
+        ("Double buffering", text::double_buffer(bench)),
+        ("Offloaded steps", text::offload(bench, None)),
+    ];
+    all.into_iter().filter_map(|(heading, table)| Some((heading, table?.into()))).collect()
 }
 
 fn verdict(figure: &MeasuredFigure) -> Verdict {

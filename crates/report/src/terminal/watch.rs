@@ -6,6 +6,7 @@ use busbound_diagnosis::{CheckedPrediction, FindingId, SinceLast, Watched};
 use super::{FAINT, STRONG, hanging, line, without_styles};
 use crate::error::RenderError;
 use crate::format::Style;
+use crate::json::one_line;
 use crate::text::{diagnosis as text, prize};
 
 /// One short block: the verdict, what changed since the last trace, and whether that was predicted.
@@ -70,5 +71,5 @@ fn checked(prediction: &CheckedPrediction) -> String {
 /// # Errors
 /// If it cannot be written as JSON.
 pub fn watched_as_json_line(watched: &Watched) -> Result<String, RenderError> {
-    Ok(serde_json::to_string(watched)? + "\n")
+    one_line(watched)
 }

@@ -32,16 +32,20 @@ pub(crate) fn blocks(diagnosis: &Diagnosis) -> Table {
     Table { titles: vec!["blocks", "runs", "host", each, "compute", "copies", "exposed", "GPU share"], rows }
 }
 
-fn row(block: &BlockTime) -> Vec<String> {
-    let time = |ms: f64| if ms > 0.0 { milliseconds(ms) } else { "–".to_owned() };
-    let count = match block.count {
+/// How often it runs per step.
+pub(crate) fn runs(block: &BlockTime) -> String {
+    match block.count {
         n if n <= 0.0 => "–".to_owned(),
         n if (n - n.round()).abs() < 0.005 => format!("{n:.0}"),
         n => format!("{n:.2}"),
-    };
+    }
+}
+
+fn row(block: &BlockTime) -> Vec<String> {
+    let time = |ms: f64| if ms > 0.0 { milliseconds(ms) } else { "–".to_owned() };
     vec![
         tree_name(block),
-        count,
+        runs(block),
         time(block.host_ms),
         time(block.gpu_ms),
         time(block.compute_ms),

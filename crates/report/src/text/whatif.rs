@@ -2,7 +2,7 @@
 
 use busbound_diagnosis::WhatIf;
 use busbound_diagnosis::quantity::{bytes, milliseconds};
-use busbound_whatif::replay::Change;
+use busbound_whatif::replay::{Change, RangeFrom};
 
 use super::Table;
 
@@ -61,7 +61,11 @@ const WIDE: f64 = 0.16;
 pub(crate) fn range_from(answer: &WhatIf) -> Option<String> {
     let first = answer.scenarios.iter().find(|one| one.applies)?;
     (first.high_ms - first.low_ms > WIDE * first.step_ms).then(|| {
-        format!("The range of {} is mostly from {}.", first.apply.join(" + "), first.range_from.describe())
+        let from = match first.range_from {
+            RangeFrom::Power => first.range_from.describe(answer.knows_power),
+            other => other.describe(answer.is_measured),
+        };
+        format!("The range of {} is mostly from {from}.", first.apply.join(" + "))
     })
 }
 

@@ -88,3 +88,15 @@ fn a_sweep_shows_its_throughput_in_plain_factors() {
     assert!(text.contains("copying only grew 5.7x: 133 ms more than in proportion to batch"), "{text}");
     assert!(text.contains("batch=2  274 ms      7.29/s       99%             75%"), "{text}");
 }
+
+/// `diagnose` had them, `compare` only the sum.
+#[test]
+fn copies_of_runs_without_gpu_events_are_compared_by_size_and_rate() {
+    const RUNS: [&str; 2] = ["cpuonly_block_pageable.json.gz", "cpuonly_block_pageable.json.gz"];
+    for format in [Format::Terminal, Format::Markdown, Format::Html] {
+        let text = shown(&RUNS, None, format);
+        for part in ["blocking copies: P10 of the rates", "P90 of the rates", "blocking copies, ", ": rate"] {
+            assert!(text.contains(part), "{format:?}: no {part:?} in {text}");
+        }
+    }
+}

@@ -1,9 +1,11 @@
 //! Every answer renders in every format that supports it, and in no other.
 
+use std::path::PathBuf;
+
 use crate::common::paths::fixture_path;
 use busbound_diagnosis::{
-    Detail, Options, Requirement, Source, advice_of_diagnosis, compare, diagnose_and_draw, gate, judge_bench,
-    survey, what_if,
+    Detail, Options, Requirement, Source, advice_of_diagnosis, compare, diagnose, diagnose_and_draw, gate,
+    judge_bench, survey, what_if,
 };
 use busbound_fleet::{Fleet, RankSummary};
 use busbound_machine::Machine;
@@ -89,4 +91,39 @@ fn terminal_text_is_styled_only_on_request() {
     assert!(shown(true).contains("\u{1b}[1m") && !shown(false).contains('\u{1b}'));
     let length = |text: &str| text.chars().filter(|c| c.is_alphanumeric()).count();
     assert!(length(&shown(false)) < length(&shown(true)));
+}
+
+/// Below the fixtures, without those that only differ in their framework.
+fn traces() -> Vec<PathBuf> {
+    let mut folders = vec![fixture_path("")];
+    let mut files = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() && !path.ends_with("frameworks") {
+                folders.push(path);
+            } else if path.is_file() {
+                files.push(path);
+            }
+        }
+    }
+    let suffixes = [".json", ".json.gz", ".sqlite", ".bbt", ".pb"];
+    files.retain(|path| suffixes.iter().any(|suffix| path.to_string_lossy().ends_with(suffix)));
+    files
+}
+
+/// The sum of no numbers is -0.0, and a trace without GPU events had `"busy_ms": -0.0`.
+#[test]
+fn no_zero_in_json_has_a_sign() {
+    let mut read = 0;
+    for path in traces() {
+        let Ok(trace) = open(&path, &ReadOptions::default()) else { continue };
+        let diagnosis = diagnose(&trace, &Source::named("run"), &Machine::default(), &Options::default());
+        let json = diagnosis.render(Format::Json, &Style::default()).unwrap();
+        let digit = |rest: &str| rest.starts_with(|next: char| next.is_ascii_digit());
+        let signed = json.split(": -0.0").skip(1).find(|rest| !digit(rest));
+        assert_eq!(signed, None, "{}", path.display());
+        read += 1;
+    }
+    assert!(read > 100, "{read} traces");
 }

@@ -22,6 +22,27 @@ pub struct BadInput {
     pub given: String,
 }
 
+/// A least size, rounded up so that what is written is enough: `336 MB`, `1.31 GB`.
+pub(crate) fn at_least(bytes: u64) -> String {
+    format!("at least {}", rounded(bytes, f64::ceil))
+}
+
+/// A given size, rounded down so that it is never written as enough.
+pub(crate) fn at_most(bytes: u64) -> String {
+    rounded(bytes, f64::floor)
+}
+
+/// In hundredths of a GB, in MB or in kB.
+fn rounded(bytes: u64, round: fn(f64) -> f64) -> String {
+    let b = bytes as f64;
+    match bytes {
+        1_000_000_000.. => format!("{:.2} GB", round(b / 1e7) / 100.0),
+        1_000_000.. => format!("{} MB", round(b / 1e6)),
+        1_000.. => format!("{} kB", round(b / 1e3)),
+        _ => format!("{bytes} bytes"),
+    }
+}
+
 pub(crate) fn ensure(
     is_valid: bool,
     what: &'static str,

@@ -54,17 +54,19 @@ const UNKNOWNS: [(RangeFrom, Mix); 5] = [
 ];
 
 impl RangeFrom {
-    /// To follow "mostly from".
-    pub fn describe(self) -> &'static str {
+    /// To follow "mostly from", for a machine that was measured or not.
+    pub fn describe(self, is_measured: bool) -> &'static str {
         match self {
             Self::Recording => {
                 "the profiler's cost, which is estimated: time some steps without it and pass --wall MS"
             }
+            Self::Copies if is_measured => "how fast the changed copies are, also at the measured rates",
             Self::Copies => {
                 "how fast the changed copies are: a `busbound bench` profile with --machine narrows it"
             }
             Self::HostWork => "host work around these copies, which a trace does not separate",
             Self::Overlap => "what can run at the same time, which depends on the program",
+            Self::Power if is_measured => "the clocks of a busier GPU",
             Self::Power => "the clocks of a busier GPU: a `busbound bench` profile with --machine narrows it",
             Self::Replay => "how well the replay reproduces this trace",
         }

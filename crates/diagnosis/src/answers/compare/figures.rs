@@ -1,7 +1,7 @@
 //! Which figures does a comparison show, and in which order?
 
 use super::step_ms;
-use super::{Figure, FigureGroup, blocks, copies, kernels, parts};
+use super::{Figure, FigureGroup, blocks, copies, host_copies, kernels, parts};
 use crate::answers::diagnosis::Diagnosis;
 use crate::figures::{FigureId, FigureUnit};
 
@@ -42,6 +42,7 @@ pub(super) fn figures(runs: &[Diagnosis]) -> Vec<Figure> {
     list.extend(copies::figures(runs));
     list.extend(catalog_figures(FigureGroup::Copies, &COPY_FIGURES, runs));
     list.extend(catalog_figures(FigureGroup::Copies, &HOST_FIGURES, runs));
+    list.extend(host_copies::figures(runs));
     list.extend(blocks::figures(runs));
     list.extend(kernels::figures(runs));
     list.extend(compiled_figures(runs));

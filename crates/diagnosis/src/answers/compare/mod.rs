@@ -4,6 +4,7 @@ mod blocks;
 mod change;
 mod copies;
 mod figures;
+mod host_copies;
 mod kernels;
 mod parts;
 mod stages;

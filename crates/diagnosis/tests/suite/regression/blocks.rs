@@ -86,3 +86,12 @@ fn a_stage_that_launches_nothing_once_does_not_shift_the_others() {
     assert_eq!(stages.shape, busbound_diagnosis::PipelineShape::More);
     assert!(stages.statement.contains("more than the sum of its stages"), "{}", stages.statement);
 }
+
+/// The last `step` has no end that is known, so that its blocks are outside of the analyzed steps: each was counted 1.5 times.
+#[test]
+fn blocks_of_steps_that_are_not_analyzed_are_not_counted() {
+    let path = crate::common::root().join("fixtures/cpuonly_layerwise_d2.json.gz");
+    let attribution = crate::common::diagnosis_of(&path).attribution.unwrap();
+    let layers: Vec<f64> = attribution.blocks.iter().map(|block| block.count).collect();
+    assert_eq!(layers, [1.0; 12]);
+}

@@ -170,7 +170,9 @@ pub struct TrafficPlan {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NoTraffic {
-    #[error("has no GPU")]
+    #[error(
+        "has no GPU: give that of a machine with GPUs, saved there with `busbound topo -o topo.json` or NCCL_TOPO_DUMP_FILE"
+    )]
     NoGpu,
     #[error(
         "does not list the links of GPU{0}: save it with `busbound topo -o topo.json` on that machine, or with NCCL_TOPO_DUMP_FILE"
@@ -251,7 +253,14 @@ impl TrafficPlan {
             ("PCIe of the topology", Hop::Pci, NCCL_SHARE)
         };
         let peak_gbps = slower / share;
-        Some(Interconnect { name: name.to_owned(), hop, peak_gbps, nccl_gbps: slower, fabric: self.fabric })
+        Some(Interconnect {
+            name: name.to_owned(),
+            hop,
+            peak_gbps,
+            nccl_gbps: slower,
+            fabric: self.fabric,
+            gpu: None,
+        })
     }
 
     /// The most that anything takes longer when it meets other traffic, in percent.

@@ -1,4 +1,4 @@
-//! Copies compared with the link: a dot per copy, which the script draws, and the time of each size.
+//! Copies compared with the link: a dot per copy, which the script draws, the time of each size, and how rates scatter.
 
 use askama::Template;
 use busbound_diagnosis::quantity::{bytes, count, milliseconds};
@@ -7,6 +7,8 @@ use busbound_diagnosis::{CopyGroup, SizeClass};
 use super::{Context, SectionSpec};
 use crate::error::RenderError;
 use crate::html::colors;
+use crate::html::filters;
+use crate::html::grid::Grid;
 use crate::text::diagnosis as text;
 
 pub(super) const SECTION: SectionSpec = SectionSpec {
@@ -24,6 +26,9 @@ struct CopiesView {
     has_dots: bool,
     sizes: Vec<SizeRow>,
     of: &'static str,
+    /// How the rates scatter: percentiles and histogram.
+    tables: Vec<Grid>,
+    number: usize,
 }
 
 struct SizeRow {
@@ -52,7 +57,10 @@ fn body(context: &Context<'_>) -> Result<Option<String>, RenderError> {
     if lines.is_empty() && !has_dots {
         return Ok(None);
     }
-    Ok(Some(CopiesView { lines, has_dots, sizes, of: text::analyzed(diagnosis) }.render()?))
+    let tables = [crate::text::copies::rates(diagnosis), crate::text::copies::histogram(diagnosis)];
+    let tables = tables.into_iter().filter(|table| !table.rows.is_empty()).map(Grid::from).collect();
+    let (of, number) = (text::analyzed(diagnosis), context.number);
+    Ok(Some(CopiesView { lines, has_dots, sizes, of, tables, number }.render()?))
 }
 
 fn size(group: &CopyGroup, class: &SizeClass, longest: f64) -> SizeRow {

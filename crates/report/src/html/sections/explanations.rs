@@ -52,6 +52,8 @@ fn explained(diagnosis: &Diagnosis) -> Vec<Explanation> {
     let is_meant = |one: &Explanation| match one.topic {
         Topic::Verdict => one.id == diagnosis.verdict.bound.id(),
         Topic::IdleCause | Topic::Limitation | Topic::Term => named.contains(&(one.id, false)),
+        // What a page tries is described where it is.
+        Topic::Change => false,
         Topic::Figure => named.contains(&(one.id, true)),
         // Fixes that pay after those on the cards.
         Topic::Finding => fixes().any(|fix| fix.finding.as_str() == one.id && !has_card(fix.finding)),

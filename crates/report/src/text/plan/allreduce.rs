@@ -19,7 +19,7 @@ pub(super) fn text(plans: &[AllReduce]) -> PlanText {
         kind: "allreduce",
         statement: statement(first, plans),
         inputs,
-        tables: vec![if is_matrix { matrix(plans) } else { links(plans) }],
+        tables: if is_matrix { vec![matrix(plans, BEST), matrix(plans, NAIVE)] } else { vec![links(plans)] },
         notes: notes(plans),
         formulas: FORMULAS,
     }
@@ -111,8 +111,13 @@ fn links(plans: &[AllReduce]) -> PlanTable {
     PlanTable::new(&titles, cells)
 }
 
-/// Sizes and ranks down, links across: the fastest way of each.
-fn matrix(plans: &[AllReduce]) -> PlanTable {
+/// One way of each, and the title of its table.
+type Shown = (&'static str, fn(&AllReduce) -> &Estimate);
+const BEST: Shown = ("reduced", AllReduce::best);
+const NAIVE: Shown = ("reduced, naive", |plan| &plan.naive);
+
+/// Sizes and ranks down, links across: one way of each.
+fn matrix(plans: &[AllReduce], (title, way): Shown) -> PlanTable {
     let mut links: Vec<&str> = Vec::new();
     let mut lines: Vec<(f64, u32)> = Vec::new();
     for plan in plans {
@@ -127,14 +132,14 @@ fn matrix(plans: &[AllReduce]) -> PlanTable {
         let found = plans
             .iter()
             .find(|plan| (plan.bytes, plan.cluster.ranks) == *line && plan.cluster.link.name == link);
-        found.map_or("–".to_owned(), |plan| milliseconds(plan.best().ms))
+        found.map_or("–".to_owned(), |plan| milliseconds(way(plan).ms))
     };
     let row = |line: &(f64, u32)| {
         let head = [bytes(line.0 as u64), line.1.to_string()];
         head.into_iter().chain(links.iter().map(|link| cell(line, link))).collect()
     };
     let rows = lines.iter().map(row).collect();
-    PlanTable::new(&[&["reduced", "GPUs"], links.as_slice()].concat(), rows)
+    PlanTable::new(&[&[title, "GPUs"], links.as_slice()].concat(), rows)
 }
 
 fn notes(plans: &[AllReduce]) -> Vec<String> {

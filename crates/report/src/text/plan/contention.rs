@@ -47,11 +47,22 @@ fn statement(plan: &ContentionPlan, usual: &Wired) -> String {
             "A single GPU has no collectives: its copies have the link to themselves.".to_owned()
         }
         Wiring::PcieSwitch | Wiring::PcieRoot => format!(
-            "Yes: on {} collectives and host copies share each GPU's PCIe link, direction by direction. While they overlap, transfers take up to {:.0}% longer, but they still overlap.",
+            "Yes: on {} collectives and host copies share each GPU's PCIe link, direction by direction. With {} they take up to {:.0}% longer while they overlap{}, but they still overlap.",
             plan.inputs.gpu,
-            plan.wirings.iter().map(Wired::worst_pct).fold(0.0, f64::max)
+            wiring(usual.wiring, plan.inputs.below_switch),
+            usual.worst_pct(),
+            otherwise(plan, usual)
         ),
     }
+}
+
+/// How much it is if the GPUs are connected in another way, for a machine whose wiring was not given.
+fn otherwise(plan: &ContentionPlan, usual: &Wired) -> String {
+    let others = plan.wirings.iter().filter(|other| other.wiring == Wiring::PcieRoot);
+    let other = others.max_by(|a, b| a.worst_pct().total_cmp(&b.worst_pct()));
+    other.filter(|other| other.worst_pct() > usual.worst_pct() + 0.5).map_or(String::new(), |other| {
+        format!(" ({:.0}% with {})", other.worst_pct(), wiring(other.wiring, plan.inputs.below_switch))
+    })
 }
 
 /// Slowdowns below this are within the noise of a measurement.

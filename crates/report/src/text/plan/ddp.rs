@@ -93,11 +93,29 @@ pub(super) fn matrix(plans: &[Ddp]) -> PlanText {
         tables: plans.first().map_or(Vec::new(), |first| {
             let mut titles = titles(&["gradients", "GPUs", "link", "sync"], first);
             titles.remove(4);
-            vec![PlanTable::new(&titles, plans.iter().map(line).collect())]
+            vec![PlanTable::new(&titles, plans.iter().map(line).collect()), other_ways(plans, first)]
         }),
         notes,
         formulas: FORMULAS,
     }
+}
+
+/// The steps of each with other ways to synchronize.
+fn other_ways(plans: &[Ddp], first: &Ddp) -> PlanTable {
+    let compressed: Vec<String> =
+        first.compressed.iter().map(|one| format!("compressed {}x", one.times)).collect();
+    let head = ["gradients", "GPUs", "step over", "after backward"];
+    let titles: Vec<&str> =
+        head.into_iter().chain(compressed.iter().map(String::as_str)).chain(["naive all-reduce"]).collect();
+    let row = |plan: &Ddp| {
+        let cluster = &plan.inputs.cluster;
+        let head = [bytes(plan.inputs.bytes as u64), cluster.ranks.to_string(), cluster.link.name.clone()];
+        let steps = std::iter::once(&plan.without_overlap)
+            .chain(plan.compressed.iter().map(|one| &one.step))
+            .chain([&plan.naive]);
+        head.into_iter().chain(steps.map(|step| ms(step.step_ms))).collect()
+    };
+    PlanTable::new(&titles, plans.iter().map(row).collect())
 }
 
 fn titles<'a>(head: &[&'a str], plan: &Ddp) -> Vec<&'a str> {

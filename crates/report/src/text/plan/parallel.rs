@@ -21,7 +21,11 @@ pub(super) fn text(answer: &ParallelAnswer) -> PlanText {
     if plan.nearest.is_some() {
         shown.sort_by(|a, b| a.memory_gb.total_cmp(&b.memory_gb));
     }
-    let rows = shown.into_iter().take(ROWS).map(|layout| row(inputs, layout)).collect();
+    // The one whose pipeline is described below the table has a row in it.
+    let described =
+        |layout: &Arrangement| answer.handoff.as_ref().is_some_and(|handoff| handoff.layout == layout.name);
+    let rows = shown.into_iter().enumerate().filter(|(place, layout)| *place < ROWS || described(layout));
+    let rows = rows.map(|(_, layout)| row(inputs, layout)).collect();
     let titles: &[&str] = if is_training(inputs) {
         &["ranks", "step", "tokens/s", "compute", "micro batches", "memory", "largest loss"]
     } else {

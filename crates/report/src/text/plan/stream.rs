@@ -50,7 +50,7 @@ fn statement(plan: &Placement) -> String {
 }
 
 fn statement_of_several(plan: &Placement) -> String {
-    let share = |one: &Placed| format!("{} to {}", bytes(own(plan, one.gpu_bytes)), name(one));
+    let share = |one: &Placed| format!("{} to {}", bytes(own(plan, one.plan.used_bytes)), name(one));
     let shares: Vec<String> = plan.models.iter().map(share).collect();
     let all = match plan.inputs.outside_bytes {
         0 => String::new(),

@@ -72,7 +72,9 @@ pub(super) fn inputs(plan: &TrafficPlan) -> Vec<(&'static str, String)> {
         listed.push(("ring", format!("GPU {} → …", ring.join(" → "))));
     }
     let rate = |gbps: Option<f64>| gbps.map(|gbps| format!("{gbps:.1} GB/s per GPU"));
-    listed.extend(rate(plan.all_reduce_gbps).map(|rate| ("all-reduce", format!("{rate} alone (busbw)"))));
+    listed.extend(
+        rate(plan.all_reduce_gbps).map(|rate| ("all-reduce", format!("{rate} alone (busbw), in a ring"))),
+    );
     listed.extend(rate(plan.all_to_all_gbps).map(|rate| ("all-to-all", format!("{rate} alone"))));
     listed
 }
@@ -175,6 +177,9 @@ fn shared(wires: &[SharedWire]) -> String {
 
 pub(super) fn notes(plan: &TrafficPlan) -> Vec<String> {
     let mut notes: Vec<String> = plan.assumptions.iter().map(|one| assumption(*one).to_owned()).collect();
+    if plan.fabric.nvls_efficiency().is_some() {
+        notes.push("The all-reduce is a ring between GPUs. NVSwitches that reduce (NVLS) make a large one faster: `busbound plan allreduce` plans with them.".to_owned());
+    }
     if plan.gpus.len() > 1 {
         notes.push("\"In\" is towards the GPUs, \"out\" is from them. Separate wires can still cost something: one report has collectives 8–11% slower while D2H copies run (nccl#2218).".to_owned());
     }

@@ -16,7 +16,7 @@ use std::ops::Deref;
 use busbound_machine::{HostMemory, LinkFacts};
 use serde::Serialize;
 
-use super::{BadInput, ensure};
+use super::{BadInput, at_least, at_most, ensure};
 use crate::Range;
 use choice::Choice;
 
@@ -140,9 +140,8 @@ impl Stream {
         let inputs = &Task::of(inputs);
         let Some(choice) = Choice::best(inputs, inputs.gpu_bytes) else {
             let least = Choice::least_bytes(inputs);
-            let valid =
-                format!("at least {least} bytes: weights outside of blocks, activations and two blocks");
-            return Err(BadInput { what: "the GPU memory", valid, given: inputs.gpu_bytes.to_string() });
+            let valid = format!("{}: weights outside of blocks, activations and two blocks", at_least(least));
+            return Err(BadInput { what: "the GPU memory", valid, given: at_most(inputs.gpu_bytes) });
         };
         Ok(Self::of(inputs, choice))
     }

@@ -191,6 +191,6 @@ mod tests {
     #[test]
     fn too_little_memory_says_how_much_is_needed() {
         let error = Placement::plan(inputs(vec![model("a", 16, 1.0, 1.0)], 1_000_000_000)).unwrap_err();
-        assert!(error.to_string().starts_with("the GPU memory must be at least 1310000000 bytes"), "{error}");
+        assert!(error.to_string().starts_with("the GPU memory must be at least 1.31 GB:"), "{error}");
     }
 }

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::choice::Choice;
 use super::{Stream, StreamInputs, Task, check};
-use crate::plan::{BadInput, ensure};
+use crate::plan::{BadInput, at_least, at_most, ensure};
 
 /// One of the models.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -51,8 +51,8 @@ impl Together {
                 .sum::<u64>();
         let Some(room) = gpu_bytes.checked_sub(least) else {
             let valid =
-                format!("at least {least} bytes: two blocks of each model, and what is outside of blocks");
-            return Err(BadInput { what: "the GPU memory", valid, given: gpu_bytes.to_string() });
+                format!("{}: two blocks of each model, and what is outside of blocks", at_least(least));
+            return Err(BadInput { what: "the GPU memory", valid, given: at_most(gpu_bytes) });
         };
         let of_all = |one: &Component| times(one, room).into_iter().map(|ms| one.uses * ms).collect();
         let tables: Vec<Vec<f64>> = components.iter().map(of_all).collect();

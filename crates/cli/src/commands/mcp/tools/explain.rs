@@ -1,4 +1,4 @@
-//! What does a finding, verdict, figure, limitation or term mean?
+//! What does a finding, verdict, figure, limitation, what-if change or term mean?
 
 use busbound::diagnosis::{explain, explanations};
 use serde_json::{Value, json};
@@ -8,9 +8,9 @@ use super::{Asked, Tool, ToolAnswer, text_of};
 
 pub(super) const TOOL: Tool = Tool {
     name: "explain",
-    title: "Explain a finding, verdict, figure, limitation or term",
-    about: "Explains a finding, verdict, idle cause, figure, limitation or term by its id, as answers name it: what it means, how \
-            it is computed, how to fix it. Without an id it lists all ids.",
+    title: "Explain a finding, verdict, figure, limitation, what-if change or term",
+    about: "Explains a finding, verdict, idle cause, figure, limitation, what-if change or term by its id, as answers name it: what it means, \
+            how it is computed, how to fix it. Without an id it lists all ids.",
     fields,
     call,
 };
