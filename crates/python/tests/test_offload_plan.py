@@ -42,7 +42,7 @@ def test_given_residents_are_only_predicted():
 
 
 def test_too_little_memory_says_how_much_is_needed():
-    with pytest.raises(busbound.BusboundError, match="at least 1435000000 bytes"):
+    with pytest.raises(busbound.BusboundError, match="at least 1.44 GB"):
         planned(1_000_000_000)
 
 

@@ -25,10 +25,13 @@ fn figure(
     Figure::new(FigureGroup::Copies, name, unit, runs.iter().map(value).collect())
 }
 
+/// The name of a percentile, and which one it is.
+type Percentile = (&'static str, fn(&Rates) -> f64);
+
 fn rates(runs: &[Diagnosis]) -> Vec<Figure> {
-    let all: [(&str, fn(&Rates) -> f64); 3] =
+    let all: [Percentile; 3] =
         [("P10", |rates| rates.p10), ("median", |rates| rates.p50), ("P90", |rates| rates.p90)];
-    let one = |(what, of): (&str, fn(&Rates) -> f64)| {
+    let one = |(what, of): Percentile| {
         let name = format!("blocking copies: {what} of the rates");
         figure(runs, name, FigureUnit::GigabytesPerSecond, |sum, _| sum.rates.as_ref().map(of))
     };
