@@ -96,10 +96,10 @@ pub(crate) fn syncs(host: &Host<'_>, step_starts: &[Timestamp]) -> Syncs {
         .collect();
     calls.sort_by_key(|(call, _)| call.start());
     // The last one of each step; without steps, the last one of the trace.
-    let mut last_of_step: BTreeMap<usize, Timestamp> = BTreeMap::new();
+    let mut last_of_step: BTreeMap<usize, (Timestamp, bool)> = BTreeMap::new();
     let step_of = |at| step_starts.partition_point(|&start| start <= at);
-    for (call, _) in &calls {
-        last_of_step.insert(step_of(call.start()), call.start());
+    for (call, is_read) in &calls {
+        last_of_step.insert(step_of(call.start()), (call.start(), *is_read));
     }
     let small = SmallUploads::of(host);
     let mut totals: BTreeMap<SyncReason, Sum> = BTreeMap::new();
@@ -115,9 +115,11 @@ pub(crate) fn syncs(host: &Host<'_>, step_starts: &[Timestamp]) -> Syncs {
         if call.name().contains("DeviceSynchronize") || call.name().contains("CtxSynchronize") {
             device_wide.push(call.interval());
         }
-        // A wait and the read after it are one.
+        // A wait and the read right after it are one.
         let waits_until = call.end() + Nanos::new(READ_AND_WAIT);
-        let is_within_step = last_of_step.get(&step_of(call.start())).is_some_and(|last| waits_until < *last);
+        let is_within_step = last_of_step
+            .get(&step_of(call.start()))
+            .is_some_and(|(last, is_read)| call.start() < *last && !(*is_read && waits_until >= *last));
         if is_within_step && reason != SyncReason::BlockingCopy {
             avoidable.push(*call);
         }
