@@ -19,7 +19,7 @@ pub(crate) struct Windows {
 /// The period of a window: those of one period begin at the same time.
 type Period = i64;
 
-/// All ranks of a job record windows of the same periods. Processes without a rank are told apart by their files.
+/// All ranks of a job record windows of the same periods. Processes without a rank are distinguished by their files.
 type Process<'a> = (Option<&'a str>, RankName);
 
 /// Chooses the last period of which all ranks have a window, or, without one, the last window of each rank.

@@ -314,6 +314,11 @@ impl<'a> Facts<'a> {
         self.steps() * self.timelines.len().max(1) as f64
     }
 
+    /// Whether work of this device is analyzed.
+    pub(crate) fn runs_on(&self, device: i32) -> bool {
+        self.timelines.iter().any(|timeline| timeline.device == device)
+    }
+
     /// Whether annotations of this name are the steps.
     pub(crate) fn marks_steps(&self, name: &str) -> bool {
         match (&self.window.pattern, &self.window.given) {

@@ -276,7 +276,7 @@ fn answer(facts: &Facts<'_>, survey: Survey, options: &Options, left_out: &LeftO
         throughput: throughput(&options.per_step, window.every_step()),
         kernel_totals: kernel_totals(facts),
         machine: machine_facts(facts, survey.gpus.len()),
-        environment: environment(facts),
+        environment: facts.trace.origin().environment_with(|gpu| facts.runs_on(gpu)),
         source: survey.source,
         rank: survey.rank,
         window,
@@ -472,11 +472,4 @@ impl Diagnosis {
     pub fn unit(&self) -> Unit {
         self.window.steps.as_ref().map_or(Unit::Trace, |steps| steps.found.unit())
     }
-}
-
-/// What the process ran with, and on which GPUs.
-fn environment(facts: &Facts<'_>) -> Environment {
-    let origin = facts.trace.origin();
-    let is_used = |id: i32| facts.timelines.iter().any(|timeline| timeline.device == id);
-    origin.environment().with_used(origin.gpus.iter().filter(|gpu| is_used(gpu.id)))
 }

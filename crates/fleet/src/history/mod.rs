@@ -119,7 +119,7 @@ impl HistoryChange {
         self.figure == FigureId::SpanMs.name()
     }
 
-    /// Whether the recordings are windows of `record --every`, which deletes them unless it is told not to.
+    /// Whether the recordings are windows of `record --every`, which deletes them without `--keep`.
     pub fn is_of_windows(&self) -> bool {
         [&self.trace_before, &self.trace_after].into_iter().any(|path| is_window(path))
     }

@@ -4,8 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::origin::Gpu;
-
 /// What a trace says about the environment of its process.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -34,22 +32,6 @@ impl Environment {
     pub fn differences(all: &[(String, &Self)]) -> Vec<String> {
         let names: BTreeSet<String> = all.iter().flat_map(|(_, one)| one.facts().into_keys()).collect();
         names.iter().flat_map(|name| difference(name, all)).collect()
-    }
-
-    /// With links and limits of the GPUs that the process used.
-    pub fn with_used<'g>(mut self, used: impl Iterator<Item = &'g Gpu> + Clone) -> Self {
-        let mut add = |name: &str, values: BTreeSet<String>| {
-            if !values.is_empty() {
-                self.hardware.insert(name.to_owned(), Vec::from_iter(values).join(", "));
-            }
-        };
-        let link = |gpu: &Gpu| gpu.link.map(|link| format!("{} x{}", link.generation, link.lanes));
-        add("PCIe link", used.clone().filter_map(link).collect());
-        let clock = |gpu: &Gpu| gpu.limits.clock_mhz.map(|mhz| format!("{mhz} MHz"));
-        add("clock limit", used.clone().filter_map(clock).collect());
-        let power = |gpu: &Gpu| gpu.limits.power_watts.map(|watts| format!("{watts} W"));
-        add("power limit", used.filter_map(power).collect());
-        self
     }
 
     fn facts(&self) -> BTreeMap<String, String> {
@@ -112,7 +94,6 @@ fn some_of(names: &[&str]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::origin::{GpuLimits, RecordedLink};
 
     fn with(version: &str, variables: Option<&[(&str, &str)]>) -> Environment {
         let pairs =
@@ -147,30 +128,6 @@ mod tests {
         assert_eq!(
             differences(&two),
             ["after: NCCL_P2P_DISABLE is unset, before 1", "after: torch=2.10.0, before 2.11.0"]
-        );
-    }
-
-    #[test]
-    fn links_and_limits_of_the_gpus_in_use_are_compared_whatever_their_numbers() {
-        let gpu = |id: i32, lanes: u32, power: u32| Gpu {
-            id,
-            name: "NVIDIA H200".to_owned(),
-            memory: None,
-            multiprocessors: None,
-            compute_capability: None,
-            link: Some(RecordedLink { generation: 5, lanes, most_generation: 5, most_lanes: 16 }),
-            limits: GpuLimits { clock_mhz: Some(1980), power_watts: Some(power) },
-        };
-        let gpus = [gpu(0, 16, 700), gpu(1, 16, 700), gpu(4, 8, 400)];
-        let rank = |at: usize| {
-            let used = gpus[at..=at].iter();
-            (format!("rank {}", gpus[at].id), Environment::default().with_used(used))
-        };
-        let ranks = [rank(0), rank(1), rank(2)];
-        let all: Vec<(String, &Environment)> = ranks.iter().map(|(who, one)| (who.clone(), one)).collect();
-        assert_eq!(
-            Environment::differences(&all),
-            ["rank 4: PCIe link=5 x8, others 5 x16", "rank 4: power limit=400 W, others 700 W"]
         );
     }
 

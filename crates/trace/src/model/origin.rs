@@ -86,6 +86,24 @@ impl Origin {
         }
         environment
     }
+
+    /// The environment, with the links and limits of the GPUs that the process used.
+    pub fn environment_with(&self, is_used: impl Fn(i32) -> bool) -> Environment {
+        let used = self.gpus.iter().filter(|gpu| is_used(gpu.id));
+        let mut environment = self.environment();
+        let mut add = |name: &str, values: BTreeSet<String>| {
+            if !values.is_empty() {
+                environment.hardware.insert(name.to_owned(), Vec::from_iter(values).join(", "));
+            }
+        };
+        let link = |gpu: &Gpu| gpu.link.map(|link| format!("{} x{}", link.generation, link.lanes));
+        add("PCIe link", used.clone().filter_map(link).collect());
+        let clock = |gpu: &Gpu| gpu.limits.clock_mhz.map(|mhz| format!("{mhz} MHz"));
+        add("clock limit", used.clone().filter_map(clock).collect());
+        let power = |gpu: &Gpu| gpu.limits.power_watts.map(|watts| format!("{watts} W"));
+        add("power limit", used.filter_map(power).collect());
+        environment
+    }
 }
 
 /// One device from `deviceProperties`. All devices of the machine are listed, used or not.
@@ -131,4 +149,30 @@ pub struct Distributed {
     pub rank: Option<u32>,
     pub world_size: Option<u32>,
     pub backend: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_and_limits_of_the_gpus_in_use_are_compared_whatever_their_numbers() {
+        let gpu = |id: i32, lanes: u32, power: u32| Gpu {
+            id,
+            name: "NVIDIA H200".to_owned(),
+            memory: None,
+            multiprocessors: None,
+            compute_capability: None,
+            link: Some(RecordedLink { generation: 5, lanes, most_generation: 5, most_lanes: 16 }),
+            limits: GpuLimits { clock_mhz: Some(1980), power_watts: Some(power) },
+        };
+        let gpus = [gpu(0, 16, 700), gpu(1, 16, 700), gpu(4, 8, 400)];
+        let origin = Origin { gpus: gpus.to_vec(), ..Origin::default() };
+        let ranks = [0, 1, 4].map(|id| (format!("rank {id}"), origin.environment_with(|used| used == id)));
+        let all: Vec<(String, &Environment)> = ranks.iter().map(|(who, one)| (who.clone(), one)).collect();
+        assert_eq!(
+            Environment::differences(&all),
+            ["rank 4: PCIe link=5 x8, others 5 x16", "rank 4: power limit=400 W, others 700 W"]
+        );
+    }
 }

@@ -229,7 +229,7 @@ fn the_driver_and_the_limits_of_gpus_are_read() {
     let limits = GpuLimits { clock_mhz: Some(1980), power_watts: Some(700) };
     assert_eq!(origin.gpus[0].limits, limits);
     assert_eq!(origin.environment().versions["driver"], "580.159.04");
-    let hardware = origin.environment().with_used(origin.gpus.iter()).hardware;
+    let hardware = origin.environment_with(|_| true).hardware;
     assert_eq!(hardware["clock limit"], "1980 MHz");
     assert_eq!(hardware["power limit"], "700 W");
 }
