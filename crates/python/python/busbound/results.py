@@ -718,6 +718,8 @@ class Environment(Record):
     """CPUs that the process may run on; `null` if not recorded."""
     gpus: list[str] | None
     """GPUs that the process sees, by name."""
+    hardware: dict[str, str] | None
+    """Of the GPUs that the process used: `PCIe link`, `clock limit`, `power limit`, as far as recorded."""
     memory: int | None
     """Bytes of host memory that the process may use; `null` if not recorded."""
     variables: dict[str, str] | None
@@ -1685,6 +1687,14 @@ class FleetAnswer(Answer):
     _records = {"alignment": Alignment, "arrivals": Arrivals, "figures": Spread, "findings": SharedFinding, "job": JobScenario, "others": RankSummary, "pipeline": Pipeline, "ranks": RankSummary, "steps": FleetSteps, "stragglers": Straggler, "unread": Unread, "uplinks": SharedUplink, "verdicts": VerdictCount}
 
 
+class GpuLimits(Record):
+    """Settings of a GPU that may differ between machines of one kind."""
+
+    clock_mhz: int | None
+    """The highest clock of the multiprocessors."""
+    power_watts: int | None
+
+
 class RecordedLink(Record):
     """A PCIe link as reported by the driver during the run. The generation is the highest one seen: links save
     power while they are unused."""
@@ -1702,12 +1712,14 @@ class Gpu(Record):
     id: int
     name: str
     compute_capability: list[Any] | None
+    limits: GpuLimits | None
+    """What the driver keeps it within, if recorded."""
     link: RecordedLink | None
     """Its PCIe link during the run, if recorded."""
     memory: int | None
     multiprocessors: int | None
 
-    _records = {"link": RecordedLink}
+    _records = {"limits": GpuLimits, "link": RecordedLink}
 
 
 class PartShift(Record):

@@ -18,6 +18,9 @@ pub struct Stage;
 const SMALLEST: u64 = 2 << 20;
 /// What it takes to begin and end a staged copy, in nanoseconds: docs/results/try.md, small copies.
 const BEGIN_AND_END: f64 = 60_000.0;
+/// The share of the driver's time that staging has to stay below to be worth waking threads. On an H200's host, staged copies gain from 2 MiB on
+/// (docs/results/try.md), where this time is 0.42 (H2D) and 0.59 (D2H) of the driver's, and not at 1 MiB, where it is 0.64 and 0.79.
+const WORTH_IT: f64 = 0.6;
 /// The driver reads and writes memory that exists at several GB/s. Below this, in bytes per nanosecond, the pages were new, and bringing
 /// them in is what takes the time.
 const NEW_PAGES: f64 = 3.0;
@@ -58,7 +61,7 @@ pub fn staged_from(link: &LinkFacts) -> Option<u64> {
     let gains = |bytes: u64| {
         [Direction::HostToDevice, Direction::DeviceToHost].into_iter().all(|direction| {
             let staged = through_ring(bytes, direction, link, Assumed::EXPECTED.staged_share);
-            staged < copy_ns(bytes, direction, true, link)
+            staged < WORTH_IT * copy_ns(bytes, direction, true, link)
         })
     };
     let largest_without = SIZES.rev().find(|power| !gains(1 << power));
