@@ -8,37 +8,36 @@ use crate::model::size::Bytes;
 
 /// A matrix product with at most this many rows does little with each weight.
 const FEW_ROWS: u64 = 32;
+/// Bytes of a complex number in double precision.
+const LARGEST_ELEMENT: u64 = 16;
 /// Fewer bytes take no longer than the launch of their kernel.
 const FEWEST: u64 = 1 << 20;
 
 /// Operators that are kept with what they read. Those that only call others are not among them.
 pub(super) fn is_bound_by_memory(name: &[u8]) -> bool {
-    is_product(name)
-        || matches!(
-            name,
-            b"aten::add"
-                | b"aten::add_"
-                | b"aten::mul"
-                | b"aten::mul_"
-                | b"aten::sub"
-                | b"aten::sub_"
-                | b"aten::div"
-                | b"aten::div_"
-        )
+    let Some(name) = name.strip_prefix(b"aten::") else { return false };
+    // By length first: every operator is asked about, and most match none.
+    match name.len() {
+        3 => matches!(name, b"add" | b"mul" | b"sub" | b"div" | b"bmm"),
+        4 => matches!(name, b"add_" | b"mul_" | b"sub_" | b"div_"),
+        2 | 5 | 7 => is_product(name),
+        _ => false,
+    }
 }
 
-/// Products whose last two matrices are multiplied.
+/// Products whose last two matrices are multiplied, by the name without its namespace.
 fn is_product(name: &[u8]) -> bool {
-    matches!(
-        name,
-        b"aten::mm" | b"aten::addmm" | b"aten::bmm" | b"aten::baddbmm" | b"aten::mv" | b"aten::addmv"
-    )
+    matches!(name, b"mm" | b"addmm" | b"bmm" | b"baddbmm" | b"mv" | b"addmv")
 }
 
 /// Bytes of all operands; `None` for small ones, and for products of many rows.
 pub(super) fn operand_bytes(name: &[u8], dims: &[u8], types: &[u8]) -> Option<Bytes> {
+    if elements_at_most(dims).saturating_mul(LARGEST_ELEMENT) < FEWEST {
+        return None;
+    }
     let shapes: Vec<&[u8]> = items(dims).collect();
-    if is_product(name) && rows(&shapes)? > FEW_ROWS {
+    let is_product = name.strip_prefix(b"aten::").is_some_and(is_product);
+    if is_product && rows(&shapes)? > FEW_ROWS {
         return None;
     }
     let mut all = 0u64;
@@ -48,6 +47,30 @@ pub(super) fn operand_bytes(name: &[u8], dims: &[u8], types: &[u8]) -> Option<By
         all = all.saturating_add(elements(shape)?.checked_mul(size)?);
     }
     (all >= FEWEST).then_some(Bytes::new(all))
+}
+
+/// The elements of all shapes, without a look at how the list is nested: quick, because most operands are small.
+fn elements_at_most(dims: &[u8]) -> u64 {
+    let (mut all, mut product, mut side, mut is_shape) = (0_u64, 1_u64, None, false);
+    for &byte in dims {
+        match byte {
+            b'0'..=b'9' => {
+                let digit = u64::from(byte - b'0');
+                side = Some(side.unwrap_or(0_u64).saturating_mul(10).saturating_add(digit));
+            }
+            b',' | b']' => {
+                if let Some(side) = side.take() {
+                    (product, is_shape) = (product.saturating_mul(side), true);
+                }
+                if byte == b']' && is_shape {
+                    all = all.saturating_add(product);
+                    (product, is_shape) = (1, false);
+                }
+            }
+            _ => {}
+        }
+    }
+    all
 }
 
 /// How often each weight of a product is used: the smaller outer side of its two matrices. A vector uses each once.
@@ -90,6 +113,19 @@ mod tests {
         assert_eq!(bytes("aten::add", "[[1024, 1024], [1024, 1024], []]", types), Some(8 << 20));
         assert_eq!(bytes("aten::add", "[[1024], [1024], []]", types), None);
         assert!(is_bound_by_memory(b"aten::add_") && !is_bound_by_memory(b"aten::matmul"));
+    }
+
+    #[test]
+    fn all_elements_are_counted_before_anything_is_parsed() {
+        for (dims, all) in [
+            ("[[1024, 1024], [1024, 1024], []]", 2 << 20),
+            ("[[64,64],[4096]]", 2 * 4096),
+            ("[[], [], []]", 0),
+            ("[[99999999999999999999, 9], [2]]", u64::MAX),
+            ("", 0),
+        ] {
+            assert_eq!(elements_at_most(dims.as_bytes()), all, "{dims}");
+        }
     }
 
     #[test]
