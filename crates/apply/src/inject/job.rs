@@ -35,9 +35,13 @@ const FIRST: usize = MIB;
 const FEW: usize = 4;
 const MANY_SLOTS: usize = 16;
 const FEW_SLOTS: usize = 4;
-/// With eight threads, an H200 and 4 to 8 slots, copies through the caches reach 50 to 51 GB/s, copies past them 46; with
-/// four threads or fewer it is the other way round (fixtures/try/copying.c).
-const CACHED_SLOTS: usize = 6;
+/// With eight threads and an H200, large copies through the caches reach 49 to 51 GB/s with 4 to 16 slots, copies past them 46; with
+/// four threads or fewer it is the other way round. Fewer slots are slower in programs, and more are slower after other work
+/// (fixtures/try/copying.c, docs/results/try.md).
+const CACHED_SLOTS: usize = 10;
+/// Smaller ones are over before that pays: the GPU reads the first chunks out of the threads' own caches, which is slow (32 to 64 MiB:
+/// 32 GB/s through the caches, 41 past them; 112 MiB: a tenth faster through them).
+const CACHED_FROM: usize = 96 << 20;
 
 impl Cut {
     /// For a copy that this many threads share.
@@ -50,8 +54,10 @@ impl Cut {
 
     fn into_ring(bytes: usize, threads: usize) -> Self {
         let is_fast = bytes >= 2 * MEDIUM && !does_caller_fill(threads);
-        let (chunk, small, slots) = if is_fast { (SLOT, 4, CACHED_SLOTS) } else { (MIB, 0, MANY_SLOTS) };
-        Self { chunk, small, piece: MIB / 8, streams: !is_fast, slots }
+        let is_cached = is_fast && bytes >= CACHED_FROM;
+        let (chunk, small) = if is_fast { (SLOT, 4) } else { (MIB, 0) };
+        let slots = if is_cached { CACHED_SLOTS } else { MANY_SLOTS };
+        Self { chunk, small, piece: MIB / 8, streams: !is_cached, slots }
     }
 
     fn out_of_ring(bytes: usize, is_new: bool, threads: usize) -> Self {
@@ -286,6 +292,16 @@ mod tests {
         let slots = |direction, threads| Cut::of(direction, 4 * LARGE, false, threads).slots;
         assert_eq!((slots(Direction::Out, 2), slots(Direction::Out, 3)), (FEW_SLOTS, FEW_SLOTS));
         assert_eq!((slots(Direction::Out, 4), slots(Direction::In, 2)), (MANY_SLOTS, MANY_SLOTS));
+    }
+
+    #[test]
+    fn only_large_copies_by_many_threads_go_through_the_caches() {
+        let streams = |bytes, threads| Cut::of(Direction::In, bytes, false, threads).streams;
+        assert_eq!(
+            [streams(CACHED_FROM, 8), streams(CACHED_FROM - 1, 8), streams(4 * LARGE, 4)],
+            [false, true, true]
+        );
+        assert_eq!(Cut::of(Direction::In, 4 * LARGE, false, 8).slots, CACHED_SLOTS);
     }
 
     #[test]

@@ -184,3 +184,32 @@ fn the_name_of_a_job_keeps_its_case() {
     let (text, _, code) = common::text(&done);
     assert!(code == Some(0) && text.contains("s1: 1 of 1 ranks have fewer"), "{text}");
 }
+
+/// Programs on a GPU that became slower by 7 to 15% at a time that they wrote down, and two that did not: fixtures/history/slower.py.
+#[test]
+fn real_programs_that_become_slower_are_found_within_two_windows() {
+    let read = |name: &str| fs::read_to_string(common::fixture(&format!("history/{name}"))).unwrap();
+    let cases: Vec<Value> = serde_json::from_str(&read("changes.json")).unwrap();
+    assert_eq!(cases.len(), 6);
+    for case in cases {
+        let name = case["case"].as_str().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let mut recorded = Vec::new();
+        for (number, line) in read(&format!("{name}.jsonl")).lines().enumerate() {
+            fs::write(folder.path().join(format!("{number}.rank.json")), line).unwrap();
+            let summary: Value = serde_json::from_str(line).unwrap();
+            recorded.push(summary["recorded_ms"].as_i64().unwrap());
+        }
+        let found: Value = serde_json::from_str(&history(folder.path(), &["--format", "json"])).unwrap();
+        let steps: Vec<&Value> =
+            found["changes"].as_array().unwrap().iter().filter(|one| one["figure"] == "span_ms").collect();
+        let (expected, changed_at) = (usize::from(case["has_change"] == true), case["changed_at"].as_f64().unwrap());
+        assert_eq!(steps.len(), expected, "{name}: {found:#}");
+        for change in steps {
+            let after = change["after_unix_ms"].as_i64().unwrap();
+            let window = |at: i64| recorded.iter().filter(|&&recording| recording < at).count();
+            let apart = window(after).abs_diff(window((changed_at * 1e3) as i64));
+            assert!(apart <= 2, "{name}: {apart} windows apart, {change:#}");
+        }
+    }
+}
