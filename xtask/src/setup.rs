@@ -84,8 +84,8 @@ pub(crate) fn has_valgrind() -> bool {
 }
 
 /// The checkers that crates/cli/tests/suite/manual.rs uses for manual pages and completions, and crates/python/tests/test_deploy.py
-/// for alerts and the dashboard.
-const CHECKERS: [&str; 5] = ["bash", "fish", "mandoc", "prometheus", "zsh"];
+/// for alerts and the dashboard, and the compiler that trial.rs uses for another C library.
+const CHECKERS: [&str; 6] = ["bash", "fish", "mandoc", "musl-gcc", "prometheus", "zsh"];
 
 /// The checkers that are missing and cannot be installed.
 pub(crate) fn missing_checkers() -> Vec<&'static str> {
@@ -96,7 +96,7 @@ pub(crate) fn missing_checkers() -> Vec<&'static str> {
 fn has_program(program: &str) -> bool {
     let is_there = || works(Command::new("which").arg(program));
     is_there() || {
-        apt_install(&[program]);
+        apt_install(&[if program == "musl-gcc" { "musl-tools" } else { program }]);
         is_there()
     }
 }

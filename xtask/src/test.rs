@@ -135,13 +135,16 @@ fn look_for_peers(skipped: &mut Skipped) -> anyhow::Result<()> {
     skipped.add("third-party traces", "they are not next to the checkout, and BUSBOUND_PEERS is not set")
 }
 
-/// Tests of manual pages and completions pass without their checkers: check here whether they are installed.
+/// Tests of manual pages, completions and programs for musl pass without their checkers: check here whether they are installed.
 fn look_for_checkers(skipped: &mut Skipped) -> anyhow::Result<()> {
     let missing = setup::missing_checkers();
     if missing.is_empty() {
         return Ok(());
     }
-    skipped.add("manual pages and completions", &format!("{} could not be installed", missing.join(", ")))
+    skipped.add(
+        "manual pages, completions and programs for musl",
+        &format!("{} could not be installed", missing.join(", ")),
+    )
 }
 
 fn run_cargo(args: &[&str]) -> anyhow::Result<()> {

@@ -3,6 +3,7 @@
 pub(crate) mod attach;
 pub(crate) mod child;
 pub(crate) mod library;
+mod preload;
 pub(crate) mod program;
 pub(crate) mod record;
 pub(crate) mod stage;

@@ -8,6 +8,7 @@ use busbound::whatif::replay::staged_from;
 use busbound_apply::settings::{self, Mode};
 
 use super::library::APPLY;
+use super::preload::for_glibc;
 use super::program::closed;
 use crate::args::run::StageArgs;
 use crate::failure::Failure;
@@ -21,10 +22,11 @@ pub(crate) fn staged(command: &[OsString], mode: Mode, args: &StageArgs) -> Resu
     let [program, rest @ ..] = command else {
         return Err(Failure::usage("no program to run: give it after --"));
     };
-    let mut library = APPLY.unpacked()?.into_os_string();
+    let library = APPLY.unpacked()?;
     let mut command = Command::new(program);
     command.args(rest).env(settings::MODE, mode.name());
     if closed(program).is_none_or(|closed| closed.passes_on()) {
+        let mut library = for_glibc(&library);
         if let Some(others) = std::env::var_os(PRELOAD).filter(|others| !others.is_empty()) {
             library.push(":");
             library.push(others);

@@ -203,7 +203,8 @@ fn real_programs_that_become_slower_are_found_within_two_windows() {
         let found: Value = serde_json::from_str(&history(folder.path(), &["--format", "json"])).unwrap();
         let steps: Vec<&Value> =
             found["changes"].as_array().unwrap().iter().filter(|one| one["figure"] == "span_ms").collect();
-        let (expected, changed_at) = (usize::from(case["has_change"] == true), case["changed_at"].as_f64().unwrap());
+        let (expected, changed_at) =
+            (usize::from(case["has_change"] == true), case["changed_at"].as_f64().unwrap());
         assert_eq!(steps.len(), expected, "{name}: {found:#}");
         for change in steps {
             let after = change["after_unix_ms"].as_i64().unwrap();

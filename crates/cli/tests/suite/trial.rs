@@ -191,6 +191,21 @@ fn a_program_that_takes_no_library_runs_with_one_line() {
     assert_eq!((printed.as_str(), said, code), ("ran\n", expected, Some(6)));
 }
 
+/// musl's loader refused the library that it inherited: a container's entry point, or a tool in a script, did not start.
+#[test]
+fn a_program_for_musl_that_the_program_starts_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let (source, program) = (folder.path().join("main.c"), folder.path().join("program"));
+    std::fs::write(&source, "#include <stdio.h>\nint main(void) { puts(\"ran\"); return 6; }\n").unwrap();
+    let Ok(built) = Command::new("musl-gcc").arg("-o").arg(&program).arg(&source).status() else {
+        // `cargo xtask test` installs it, or says that it is missing.
+        return;
+    };
+    assert!(built.success());
+    let words = ["sh", "-c", "\"$0\"; exit $?", &program.display().to_string()];
+    assert_eq!(with_program(&["run"], &words), ("ran\n".to_owned(), String::new(), Some(6)));
+}
+
 /// The system reports a missing interpreter as a missing program.
 #[test]
 fn a_program_without_its_interpreter_is_not_called_missing() {
