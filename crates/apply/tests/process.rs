@@ -119,6 +119,17 @@ fn captures_get_the_drivers_own_answers() {
 }
 
 #[test]
+fn threads_are_made_by_the_first_copy_and_sleep_when_there_is_none() {
+    let said = assert_same(&["asleep"], &[]).said();
+    let words: Vec<&str> = said.split_whitespace().collect();
+    assert!(said.starts_with("0 threads before the first copy\n"), "{said}");
+    // Four copy, one of them the calling one.
+    let at = words.iter().position(|word| *word == "ran").unwrap();
+    let (threads, ran) = (words[at - 2], words[at + 1].parse::<u64>().unwrap());
+    assert!(threads == "3" && ran < 2_000, "{said}");
+}
+
+#[test]
 fn a_forked_child_has_its_own_threads() {
     let staged = assert_same(&["fork"], &[]);
     assert_eq!(staged.tallies.len(), 2, "the parent, and the child that uses CUDA");

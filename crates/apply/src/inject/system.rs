@@ -173,3 +173,27 @@ pub(super) fn at_fork(child: extern "C" fn()) {
     // SAFETY: the function is part of this library, which is never unloaded.
     unsafe { pthread_atfork(None, None, child) };
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_is_bound_runs_there_and_others_stay() {
+        let allowed = Cpus::allowed().unwrap();
+        let word = allowed.0.iter().position(|&word| word != 0).unwrap();
+        let mut one = Cpus([0; 16]);
+        one.0[word] = 1 << allowed.0[word].trailing_zeros();
+        std::thread::scope(|scope| {
+            let bound = scope.spawn(move || {
+                one.bind();
+                Cpus::allowed()
+            });
+            assert_eq!(bound.join().unwrap(), Some(one));
+        });
+        assert_eq!(Cpus::allowed(), Some(allowed));
+        // None of a node that is not there: it runs where it may.
+        Cpus([0; 16]).bind();
+        assert_eq!(Cpus::allowed(), Some(allowed));
+    }
+}

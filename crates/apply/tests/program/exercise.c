@@ -1,8 +1,9 @@
 // Copies in every way that programs use, and prints what came of it. The same program, with and without the library, on the fake
 // driver and on a real one, must print the same. Each exercise prints codes and checksums only, no times.
 //
-//   exercise entries | races | threads | capture | fork | errors | kinds | reset | contexts | shared | large BYTES | fuzz SEED COUNT [MIB]
+//   exercise entries | races | threads | capture | fork | errors | kinds | reset | contexts | shared | asleep | large BYTES | fuzz SEED COUNT [MIB]
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
@@ -239,6 +240,43 @@ static void round_trip(const char *who) {
     fill(source, bytes, 3);
     Code there = copy_by("cuMemcpyHtoD_v2", device, (Address)source, bytes, 0), back = copy_by("cuMemcpyDtoH_v2", (Address)target, device, bytes, 0);
     printf("%s: %d %d %s\n", who, there, back, memcmp(source, target, bytes) ? "differs" : "same"), fflush(stdout);
+}
+
+// How long the threads of the library ran so far, in microseconds, and how many there are.
+static long ran(int *threads) {
+    DIR *all = opendir("/proc/self/task");
+    long total = 0;
+    *threads = 0;
+    for (struct dirent *one; (one = readdir(all));) {
+        char path[300], name[32] = "";
+        unsigned long long nanoseconds = 0;
+        snprintf(path, sizeof path, "/proc/self/task/%s/comm", one->d_name);
+        FILE *file = fopen(path, "r");
+        if (!file) continue;
+        if (!fgets(name, sizeof name, file)) name[0] = 0;
+        fclose(file);
+        if (strncmp(name, "busbound", 8)) continue;
+        snprintf(path, sizeof path, "/proc/self/task/%s/schedstat", one->d_name);
+        if ((file = fopen(path, "r"))) {
+            if (fscanf(file, "%llu", &nanoseconds) == 1) ++*threads, total += nanoseconds / 1000;
+            fclose(file);
+        }
+    }
+    closedir(all);
+    return total;
+}
+
+// What the threads do while nothing is copied: said on standard error, because without the library there are none.
+static void asleep(void) {
+    int threads;
+    ran(&threads);
+    fprintf(stderr, "%d threads before the first copy\n", threads);
+    round_trip("copied");
+    usleep(100000);
+    long before = ran(&threads);
+    usleep(400000);
+    fprintf(stderr, "%d threads ran %ld us of 400 ms\n", threads, ran(&threads) - before);
+    round_trip("copied again");
 }
 
 // A child forked before the parent uses CUDA has its own; one forked after it gets the driver's error; both leave the parent alone.
@@ -509,6 +547,7 @@ int main(int count, char **arguments) {
     else if (!strcmp(what, "kinds")) kinds();
     else if (!strcmp(what, "reset")) reset();
     else if (!strcmp(what, "contexts")) contexts();
+    else if (!strcmp(what, "asleep")) asleep();
     else if (!strcmp(what, "large")) large(strtoull(arguments[2], NULL, 0));
     else if (!strcmp(what, "fuzz")) fuzz(strtoull(arguments[2], NULL, 0), atol(arguments[3]), count > 4 ? strtoull(arguments[4], NULL, 0) : 24);
     else return fprintf(stderr, "no exercise named %s\n", what), 2;
