@@ -182,8 +182,8 @@ fn random_copies_leave_the_same_bytes() {
         assert!(staged.counted(Kind::StagedIn).copies > 50);
     }
     // Large ones are cut in other ways, and differently for few and for many threads.
-    for threads in ["2", "8"] {
-        let staged = assert_same(&["fuzz", threads, "16", "96"], &[(settings::THREADS, threads)]);
+    for (threads, mib) in [("2", "96"), ("8", "160")] {
+        let staged = assert_same(&["fuzz", threads, "16", mib], &[(settings::THREADS, threads)]);
         assert!(staged.counted(Kind::StagedOut).copies > 5);
     }
 }
