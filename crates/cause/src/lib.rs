@@ -24,6 +24,7 @@ pub mod path;
 mod races;
 mod records;
 mod rereads;
+mod rocm;
 mod running;
 mod search;
 mod sharing;
@@ -48,6 +49,7 @@ pub use model::{EdgeCounts, FreshPages, HostCall, JoinedRank, Model, RecordingCo
 pub use races::{Race, Side, races};
 pub use records::{ClockFault, Counted, Records};
 pub use rereads::Once;
+pub use rocm::is_rocm;
 pub use sharing::Sharing;
 pub use simulate::{Prepared, Simulated, simulate};
 

@@ -179,3 +179,33 @@ fn with_many_streams_the_work_that_ended_last_is_the_same() {
         }
     }
 }
+
+/// ROCm reports copies on stream 0, on which kernels run at the same time: they are not in its order.
+#[test]
+fn copies_of_rocm_that_run_beside_kernels_of_their_stream_are_apart() {
+    let streams = |launch: &str, copied_at: f64| {
+        let copy = event(
+            "gpu_memcpy",
+            "CopyHostToDevice",
+            0,
+            copied_at,
+            80.0,
+            r#""device":0,"stream":0,"correlation":2,"bytes":1000"#,
+        );
+        let trace = trace(&[
+            call(launch, 10, 0.0, 5.0, 1),
+            kernel(0, 10.0, 100.0, 1),
+            call("hipMemcpyAsync", 10, 6.0, 2.0, 2),
+            copy,
+        ]);
+        let graph = graph(&trace);
+        let copy = graph.work.iter().position(|work| work.kind.is_copy()).unwrap();
+        (graph.streams.len(), graph.before(copy).is_some())
+    };
+    assert_eq!(streams("hipLaunchKernel", 20.0), (2, false), "beside it");
+    assert_eq!(
+        streams("hipLaunchKernel", 110.0),
+        (1, true),
+        "after it: nothing says that it is not in order"
+    );
+}

@@ -18,6 +18,7 @@ use crate::few::Few;
 use crate::host::{Host, HostUse};
 use crate::host_memory::HostMemory;
 use crate::matrix::is_matrix_kernel;
+use crate::rocm::{has_copies_of_others, is_rocm};
 use crate::search::first_after_near;
 
 /// A call, and work that it issued.
@@ -57,38 +58,51 @@ impl Builder<'_> {
         let count = trace.streams().map(work).sum();
         self.graph.work.reserve_exact(count);
         let mut issued: Vec<Issued> = Vec::with_capacity(count);
+        let is_rocm = is_rocm(trace);
         for track in trace.streams() {
             let Place::Stream { device, stream: number } = track.place() else { continue };
-            let stream = self.graph.streams.len();
-            self.streams.insert((device, number), stream);
-            let first = self.graph.work.len();
-            for event in track.events() {
-                if event.kind() == EventKind::Synchronization {
-                    self.syncs.push(event.id());
-                }
-                if !event.kind().is_gpu_work() {
-                    continue;
-                }
-                let id = self.graph.work.len();
-                let kind = self.kind_of(&event);
-                self.graph.work.push(WorkNode {
-                    event: event.id(),
-                    kind,
-                    start: event.start().as_nanos(),
-                    end: event.end().as_nanos(),
-                    waits: Waits::None,
-                    call: None,
-                });
-                if let Some(call) = self.activity.host.call_behind(&event) {
-                    issued.push((call.id(), NodeId::of(id)));
-                }
+            self.streams.insert((device, number), self.graph.streams.len());
+            let is_sync = |event: &Event<'_>| event.kind() == EventKind::Synchronization;
+            self.syncs.extend(track.events().filter(is_sync).map(|event| event.id()));
+            if is_rocm && has_copies_of_others(track) {
+                let is_copy = |event: &Event<'_>| event.kind() == EventKind::Copy;
+                self.add_stream(track, device, &mut issued, |event| !is_copy(event));
+                self.add_stream(track, device, &mut issued, is_copy);
+            } else {
+                self.add_stream(track, device, &mut issued, |_| true);
             }
-            let work = first..self.graph.work.len();
-            self.graph.streams.push(Stream { track: track.id(), device, work });
         }
         self.syncs.sort_unstable();
         issued.sort_unstable_by_key(|(call, work)| (*call, work.get()));
         issued
+    }
+
+    /// Work of one track that runs in order.
+    fn add_stream(
+        &mut self,
+        track: Track<'_>,
+        device: i32,
+        issued: &mut Vec<Issued>,
+        is_part: impl Fn(&Event<'_>) -> bool,
+    ) {
+        let first = self.graph.work.len();
+        for event in track.events().filter(|event| event.kind().is_gpu_work() && is_part(event)) {
+            let id = self.graph.work.len();
+            let kind = self.kind_of(&event);
+            self.graph.work.push(WorkNode {
+                event: event.id(),
+                kind,
+                start: event.start().as_nanos(),
+                end: event.end().as_nanos(),
+                waits: Waits::None,
+                call: None,
+            });
+            if let Some(call) = self.activity.host.call_behind(&event) {
+                issued.push((call.id(), NodeId::of(id)));
+            }
+        }
+        let work = first..self.graph.work.len();
+        self.graph.streams.push(Stream { track: track.id(), device, work });
     }
 
     fn kind_of(&mut self, event: &Event<'_>) -> WorkKind {

@@ -39,9 +39,9 @@ fn linked(library: &Path) -> io::Result<PathBuf> {
 fn is_found(name: &Path) -> bool {
     let Ok(this) = std::env::current_exe() else { return false };
     let listed = Command::new(this).env("LD_TRACE_LOADED_OBJECTS", "1").env("LD_PRELOAD", name).output();
-    let found = |folder: &&str| {
+    let found = |folder: &str| {
         let expanded = name.to_string_lossy().replace(FOLDER, folder);
         listed.as_ref().is_ok_and(|listed| String::from_utf8_lossy(&listed.stdout).contains(&expanded))
     };
-    FOLDERS.iter().any(|folder| found(&folder))
+    FOLDERS.iter().any(|folder| found(folder))
 }

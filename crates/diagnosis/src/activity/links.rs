@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use busbound_cause::is_rocm;
 use busbound_machine::{LinkFacts, Machine, PcieLink, Seen};
 use busbound_trace::{Gpu, Trace};
 
@@ -72,9 +73,4 @@ pub(crate) fn link_of(machine: &Machine, trace: &Trace, device: Option<i32>) -> 
 /// The compute capability of an NVIDIA GPU. On AMD the numbers mean something else.
 pub(crate) fn capability(trace: &Trace, device: Option<i32>) -> Option<(u32, u32)> {
     gpu(trace, device).filter(|_| !is_rocm(trace)).and_then(|gpu| gpu.compute_capability)
-}
-
-/// Whether the trace is of a program on AMD's GPUs.
-pub(crate) fn is_rocm(trace: &Trace) -> bool {
-    trace.names().iter().any(|name| name.starts_with("hip"))
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use busbound_cause::idle::{GapCause, Gaps};
 use busbound_cause::parallel::join;
-use busbound_cause::{Activity, CollectiveNames, Graph, Host, Model, Shape, WorkNode};
+use busbound_cause::{Activity, CollectiveNames, Graph, Host, Model, Shape, WorkNode, is_rocm};
 use busbound_machine::nccl_log::NcclLog;
 use busbound_machine::{GpuFacts, LinkFacts, Machine};
 use busbound_trace::{EventKind, Interval, IntervalSet, Nanos, Place, Trace};
@@ -16,7 +16,7 @@ use crate::activity::contention::{self, Contention};
 use crate::activity::copies::{self, Copy, CopyGroup};
 use crate::activity::gaps::{self, IdleCause};
 use crate::activity::launches::{self, Launches};
-use crate::activity::links::{Links, is_rocm, link_of};
+use crate::activity::links::{Links, link_of};
 use crate::activity::managed::Managed;
 use crate::activity::rates::size_class;
 use crate::activity::route::CopyRoute;
