@@ -20,7 +20,7 @@ fn remedy(missing: Recordable, _: bool) -> Option<&'static str> {
         Recordable::Events | Recordable::GpuActivity | Recordable::GpuTail | Recordable::RuntimeCalls => {
             "busbound record -- CMD for longer, or with a later --delay, so that it covers GPU work"
         }
-        Recordable::KernelRecords | Recordable::CallRecords | Recordable::GraphWork => {
+        Recordable::Kernels | Recordable::KernelRecords | Recordable::CallRecords | Recordable::GraphWork => {
             "busbound record -- CMD for a shorter part (--delay, --duration)"
         }
         Recordable::Operators | Recordable::Shapes => {

@@ -49,6 +49,8 @@ pub enum Recordable {
     GpuOfProcess,
     /// The nodes of CUDA graphs, instead of one event per graph.
     GraphNodes,
+    /// Any kernels.
+    Kernels,
     /// Kernels that were launched, and copies that were issued.
     KernelRecords,
     /// The calls that launched recorded work.

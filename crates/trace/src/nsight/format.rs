@@ -24,6 +24,9 @@ fn remedy(missing: Recordable, is_whole: bool) -> Option<&'static str> {
         Recordable::Events | Recordable::GpuActivity | Recordable::RuntimeCalls => {
             "nsys profile --trace=cuda,nvtx,osrt …"
         }
+        Recordable::Kernels => {
+            "nsys profile --trace=cuda,nvtx …, and export all tables: nsys export --type sqlite without --tables"
+        }
         Recordable::Correlation | Recordable::CopyDirection => {
             "use the file that nsys export wrote; some converters drop the field"
         }

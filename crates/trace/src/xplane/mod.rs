@@ -39,7 +39,7 @@ fn remedy(missing: Recordable, _: bool) -> Option<&'static str> {
         Recordable::Events | Recordable::GpuActivity | Recordable::RuntimeCalls => {
             "with jax.profiler.trace(DIR): run some steps and wait for them (block_until_ready)"
         }
-        Recordable::KernelRecords | Recordable::CallRecords | Recordable::GraphWork => {
+        Recordable::Kernels | Recordable::KernelRecords | Recordable::CallRecords | Recordable::GraphWork => {
             "trace fewer steps with jax.profiler.trace(DIR)"
         }
         Recordable::GpuTail => "copy the file only after jax.profiler.stop_trace() returns",

@@ -279,7 +279,22 @@ pub(super) fn graph_nodes(scope: &Scope<'_>) -> Option<Lack> {
     })
 }
 
+/// Not one kernel, although some were launched: nobody drops all of them.
+pub(super) fn kernels(scope: &Scope<'_>) -> Option<Lack> {
+    has_no_kernels(scope).then(|| {
+        launched_without_work(scope, "kernels were not recorded, or the file lost them", BOTH_ACTIVITIES)
+    })?
+}
+
 pub(super) fn kernel_records(scope: &Scope<'_>) -> Option<Lack> {
+    (!has_no_kernels(scope)).then(|| launched_without_work(scope, scope.dropped(), FEWER))?
+}
+
+fn has_no_kernels(scope: &Scope<'_>) -> bool {
+    scope.records().kernels_are_missing() && scope.totals.count(EventKind::Kernel) == 0
+}
+
+fn launched_without_work(scope: &Scope<'_>, why: &str, remedy: &'static str) -> Option<Lack> {
     let records = scope.records();
     let clause = |is_missing: bool, counted: Counted, one: &str, several: &str| {
         let of = plural(counted.all as u64, one, several);
@@ -294,16 +309,10 @@ pub(super) fn kernel_records(scope: &Scope<'_>) -> Option<Lack> {
         (None, None) => return None,
     };
     let clauses: Vec<String> = [kernels, copies].into_iter().flatten().collect();
-    // Not one kernel: nobody drops all of them.
-    let has_kernels = scope.totals.count(EventKind::Kernel) > 0;
-    let why = match records.kernels_are_missing() && !has_kernels {
-        true => "kernels were not recorded, or the file lost them",
-        false => scope.dropped(),
-    };
     Some(Lack {
         what: format!("{} have no {work} in the trace: {why}", clauses.join(" and ")),
         prevents: "knowing what the GPU did then: it looks idle",
-        remedy: FEWER,
+        remedy,
     })
 }
 

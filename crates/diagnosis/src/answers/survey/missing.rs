@@ -63,6 +63,7 @@ const TABLE: &[(Recordable, LimitationId, Limits, Check)] = &[
     (Recordable::GpuNames, LimitationId::GpuNames, Diagnosis, lacks::gpu_names),
     (Recordable::GpuOfProcess, LimitationId::GpuOfProcess, Diagnosis, lacks::gpu_of_process),
     (Recordable::GraphNodes, LimitationId::GraphNodes, Diagnosis, lacks::graph_nodes),
+    (Recordable::Kernels, LimitationId::KernelRecords, Verdict, lacks::kernels),
     (Recordable::KernelRecords, LimitationId::KernelRecords, Verdict, lacks::kernel_records),
     (Recordable::GraphWork, LimitationId::GraphWork, Verdict, lacks::graph_work),
     (Recordable::Clocks, LimitationId::Clocks, Verdict, lacks::clocks),
