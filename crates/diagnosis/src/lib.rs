@@ -65,6 +65,7 @@ pub use analysis::layer_names::NamedBy;
 pub use analysis::layer_waits::{LayerWait, LayerWaits};
 pub use analysis::loading::{Loading, LoadingBound};
 pub use analysis::phases::RunPhase;
+pub use analysis::rank_lanes::{LaneTimes, RankLanes};
 pub use analysis::stages::{Item, PipelineShape, RankStage, StageOverlap, StageTime, Stages};
 pub use analysis::throughput::Throughput;
 pub use analysis::times::Times;
