@@ -24,6 +24,7 @@ mod answers;
 mod explain;
 pub mod figures;
 mod findings;
+pub mod flight;
 mod items;
 mod limits;
 mod misfits;

@@ -248,10 +248,8 @@ mod tests {
     fn clocks_that_are_less_certain_than_copies_are_long_decide_nothing() {
         let found = meetings(&[(0, MS / 5, 0), (MS / 10, MS / 5, MS)], false);
         assert!(!found[0].decided, "{found:?}");
-        assert!(
-            found[0].statement().contains("is inconclusive: by the error of their clocks 0 ms to "),
-            "{found:?}"
-        );
+        let text = found[0].statement();
+        assert!(text.contains("is inconclusive: by the error of their clocks"), "{text}");
     }
 
     #[test]

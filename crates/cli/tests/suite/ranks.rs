@@ -357,6 +357,33 @@ fn a_folder_of_flight_recorder_dumps_is_read() {
     assert!(stdout.contains("Rank 2 issued 5 collectives"), "{stdout}");
 }
 
+/// A dump was read only alone, not beside a trace of the run.
+#[test]
+fn dumps_of_the_flight_recorder_are_read_beside_a_trace() {
+    let folder = tempfile::tempdir().unwrap();
+    // Its collectives have no sizes.
+    fs::write(folder.path().join("rank-2.json"), MadeRank::usual(2, 4).trace()).unwrap();
+    let dumps = fixture("flight");
+    let words = |args: &[&str]| {
+        let (stdout, stderr, code) = run(folder.path(), &[args, &["--flight-recorder", &dumps]].concat());
+        assert_eq!(code, Some(0), "{stderr}");
+        stdout.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    for command in ["survey", "diagnose"] {
+        let found = words(&[command, "rank-2.json", "-v"]);
+        assert!(found.contains("Rank 2 issued 5 collectives of default_pg (0), others 7"), "{found}");
+        assert!(found.contains("had not ended (rank "), "{found}");
+        let is_sized = found.contains("The trace has no sizes of collectives") && found.contains("26.2 MB");
+        assert_eq!(is_sized, command == "diagnose", "{found}");
+    }
+    let found = words(&["diagnose", "rank-2.json", "--json"]);
+    assert!(found.contains(r#""id": "flight_recorder""#), "{found}");
+    let (_, stderr, code) =
+        run(folder.path(), &["diagnose", "rank-2.json", "--flight-recorder", "rank-2.json"]);
+    assert_eq!(code, Some(3));
+    assert!(stderr.contains("is a profiler trace, not a dump of PyTorch's flight recorder"), "{stderr}");
+}
+
 /// The answer on all ranks of a recorded job.
 fn fleet_of(job: &str, ranks: usize) -> serde_json::Value {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/collectives").join(job);
