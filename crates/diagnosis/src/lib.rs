@@ -77,7 +77,7 @@ pub use answers::advice::{
 pub use answers::bench::{BENCH_SCHEMA, Benchmark, DoubleBuffered, Offloaded, PlanErrors, judge_bench};
 pub use answers::compare::{
     COMPARISON_SCHEMA, Change, ComparedRun, Comparison, Figure, FigureGroup, Growth, Labels, Outcome,
-    PartChange, StageChange, Sweep, compare,
+    PartChange, Series, SeriesLabel, StageChange, Sweep, compare,
 };
 pub use answers::diagnosis::{
     DIAGNOSIS_SCHEMA, DeviceFacts, Diagnosis, GpuLink, MachineFacts, WindowFacts, diagnose,
