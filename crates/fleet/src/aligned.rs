@@ -44,7 +44,7 @@ impl AlignedLanes {
             }
         };
         let aligned: Vec<AlignedRank> = known().map(one).collect();
-        (aligned.len() > 1 && end > begin).then(|| Self { length_ns: (end - begin) as i64, ranks: aligned })
+        (aligned.len() > 1 && end > begin).then_some(Self { length_ns: (end - begin) as i64, ranks: aligned })
     }
 }
 

@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn copies_that_take_turns_do_not_meet() {
+    fn copies_one_after_the_other_do_not_meet() {
         let found = meetings(&[(0, 2 * MS, 0), (4 * MS, 2 * MS, 100_000)], false);
         assert_eq!((found[0].ms, found[0].high_ms, found[0].decided), (0.0, 0.0, true));
     }
