@@ -89,27 +89,32 @@ pub(crate) fn at_once(ranks: &[(&RankLanes, Clock)], through: bool) -> Vec<AtOnc
             let lanes: Vec<&IntervalSet> = placed.iter().map(|rank| bound(rank.copies(direction))).collect();
             twice(&lanes).length_within(covered)
         };
-        let any = union(placed.iter().map(|rank| &rank.copies(direction).expected));
-        AtOnce::of(Meeting::of(direction), covered, any.length_within(covered), of)
+        let lanes = || placed.iter().map(|rank| &rank.copies(direction).expected);
+        // Whatever the clocks are, two at once take at most half of what all take one after the other.
+        let most = 0.5 * lanes().map(|lane| lane.length_within(covered).as_millis()).sum::<f64>();
+        AtOnce::of(Meeting::of(direction), covered, (union(lanes()).length_within(covered), most), of)
     });
     let collectives = through.then(|| {
         let of = |bound: fn(&Bounded) -> &IntervalSet| met(&placed, bound).length_within(covered);
-        let any = union(placed.iter().flat_map(|rank| [&rank.h2d.expected, &rank.d2h.expected]));
-        AtOnce::of(Meeting::CopiesAndCollectives, covered, any.length_within(covered), of)
+        let lanes = || placed.iter().flat_map(|rank| [&rank.h2d.expected, &rank.d2h.expected]);
+        let most = lanes().map(|lane| lane.length_within(covered).as_millis()).sum::<f64>();
+        let any = union(lanes()).length_within(covered);
+        AtOnce::of(Meeting::CopiesAndCollectives, covered, (any, most), of)
     });
     copies.into_iter().chain(collectives).filter(|meeting| meeting.any_ms > 0.0).collect()
 }
 
 impl AtOnce {
+    /// `any` is the time in which any of them copies, `most` the milliseconds that can be in common at all.
     fn of(
         what: Meeting,
         covered: Interval,
-        any: Nanos,
+        (any, most): (Nanos, f64),
         of: impl Fn(fn(&Bounded) -> &IntervalSet) -> Nanos,
     ) -> Self {
         let ms = of(|bounded| &bounded.expected).as_millis();
-        let (low_ms, high_ms) =
-            (of(|bounded| &bounded.least).as_millis(), of(|bounded| &bounded.most).as_millis());
+        let low_ms = of(|bounded| &bounded.least).as_millis();
+        let high_ms = of(|bounded| &bounded.most).as_millis().min(most).max(ms);
         let compared_ms = covered.length().as_millis();
         let any_ms = any.as_millis();
         let decided = high_ms - low_ms <= (DECIDED * ms).max(SMALL * any_ms);
@@ -231,6 +236,8 @@ mod tests {
         // From 2 to 6 ms of each 10.
         assert_eq!((copies.what, copies.ms, copies.compared_ms), (Meeting::H2dCopies, 400.0, 1000.0));
         assert!(copies.decided && copies.low_ms < 400.0 && copies.high_ms > 400.0, "{copies:?}");
+        // All three together copy for 12 ms in each 10: at most half of that is in common.
+        assert!(copies.high_ms < 600.0, "{copies:?}");
         assert_eq!(
             copies.statement(),
             "By their aligned clocks, H2D copies of two or more of them run at the same time for 40% of 1.00 s (40–40% by the clocks' error)."
@@ -248,6 +255,8 @@ mod tests {
     fn clocks_that_are_less_certain_than_copies_are_long_decide_nothing() {
         let found = meetings(&[(0, MS / 5, 0), (MS / 10, MS / 5, MS)], false);
         assert!(!found[0].decided, "{found:?}");
+        // No more than one copy lasts.
+        assert_eq!((found[0].low_ms, found[0].high_ms), (0.0, 20.0));
         let text = found[0].statement();
         assert!(text.contains("is inconclusive: by the error of their clocks"), "{text}");
     }

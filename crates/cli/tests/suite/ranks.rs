@@ -357,6 +357,46 @@ fn a_folder_of_flight_recorder_dumps_is_read() {
     assert!(stdout.contains("Rank 2 issued 5 collectives"), "{stdout}");
 }
 
+/// Three real processes on one GPU, whose copies of 0.1 ms are shorter than the error of their clocks (0.3 ms): in no format is it said how long they
+/// copy at once.
+#[test]
+fn merged_ranks_say_how_long_they_share_an_uplink_or_why_that_is_unknown() {
+    let folder = tempfile::tempdir().unwrap();
+    let tree = fs::read_to_string(fixture("topology/one_switch4.tree")).unwrap();
+    let entries = tree.lines().filter(|line| !line.starts_with('#'));
+    for (path, content) in entries.filter_map(|line| line.split_once(' ')) {
+        let path = folder.path().join("root").join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+    let (topology, ..) = run(folder.path(), &["topo", "--root", "root", "--format", "json"]);
+    let mut topology: Value = serde_json::from_str(&topology).unwrap();
+    for rank in 0..4 {
+        topology["gpus"][rank]["rank"] = rank.into();
+    }
+    fs::write(folder.path().join("topo.json"), topology.to_string()).unwrap();
+    for rank in 0..3 {
+        let trace = fixture(&format!("collectives/delayed/rank-{rank}.json.gz"));
+        let (_, stderr, code) = run(folder.path(), &["summarize", &trace, "-o", "ranks"]);
+        assert_eq!(code, Some(0), "{stderr}");
+    }
+    let merged = |format: &str| {
+        let args = ["merge", "ranks", "--topology", "topo.json", "--quiet", "--format", format];
+        let (stdout, stderr, code) = run(folder.path(), &args);
+        assert_eq!(code, Some(0), "{stderr}");
+        stdout
+    };
+    for format in ["terminal", "markdown", "json"] {
+        let words = merged(format).split_whitespace().collect::<Vec<_>>().join(" ");
+        let wanted = "How long H2D copies of two or more of them run at the same time is inconclusive: by the error of their clocks 0 ";
+        assert!(words.contains(wanted), "{format}: {words}");
+    }
+    let answer: Value = serde_json::from_str(&merged("json")).unwrap();
+    let copies = &answer["uplinks"][0]["at_once"][0];
+    assert_eq!((&copies["what"], &copies["decided"]), (&"h2d_copies".into(), &false.into()), "{copies}");
+    assert!(copies["high_ms"].as_f64().unwrap() < copies["any_ms"].as_f64().unwrap(), "{copies}");
+}
+
 /// A dump was read only alone, not beside a trace of the run.
 #[test]
 fn dumps_of_the_flight_recorder_are_read_beside_a_trace() {
