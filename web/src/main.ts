@@ -7,6 +7,7 @@ import { UnreadableData } from './columns';
 import { copyButtons } from './copy';
 import { explainInPlace } from './explain';
 import { flipChart } from './flip';
+import { alignedLanes } from './lanes';
 import { followSections } from './navigation';
 import { type Picture, readPicture } from './picture';
 import { Stills } from './print';
@@ -119,6 +120,7 @@ if (runs.length > 0) {
   copyButtons();
   sortableTables();
   explainInPlace();
+  alignedLanes();
   for (const run of runs) followSections(run);
   addEventListener('hashchange', () => show(runs));
   show(runs);

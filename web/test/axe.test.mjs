@@ -3,9 +3,11 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 
-import { fixture, launch, open, pageOf } from './browser.mjs';
+import { fixture, launch, open, pageOf, root } from './browser.mjs';
+import { lateRank } from './ranks.mjs';
 
 const source = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 let browser;
@@ -23,6 +25,7 @@ const pages = {
   bench: ['bench', '--from', fixture('machines/raw/h200-full-1.json')],
   topology: ['topo', '--from-nccl', fixture('topology/nccl-eight-gpus.xml')],
   fleet: ['diagnose', fixture('ranks')],
+  aligned: ['diagnose', ...lateRank(join(root, 'target', 'pages', 'axe_late'))],
   several: ['diagnose', fixture('off_block_pageable_c4.json.gz'), fixture('launch_bound.json.gz')],
 };
 

@@ -96,6 +96,35 @@ test('the arrival order at collectives marks the last rank, and says when each r
   await page.close();
 });
 
+test('ranks on one clock: the late one is marked, ranks are chosen, and all lanes show the same time', async () => {
+  const { page, seen } = await open(browser, pageOf('aligned', ...pages.arrivals), { wait: false });
+  const section = page.locator('.aligned-lanes');
+  assert.match(await section.locator('p').first().textContent(), /to within (0\.0\d+ ms|\d+(\.\d+)? µs|0 ms)/);
+  const shown = () => section.locator('.rank-lanes:visible').evaluateAll((rows) => rows.map((row) => row.dataset.rank));
+  assert.deepEqual(await shown(), ['rank 0', 'rank 1', 'rank 2', 'rank 3']);
+  assert.match(await section.locator('.choose-ranks label', { hasText: 'late' }).textContent(), /rank 2/);
+  await section.getByRole('checkbox', { name: 'rank 1' }).uncheck();
+  assert.deepEqual(await shown(), ['rank 0', 'rank 2', 'rank 3']);
+  // Rank 2 computes for 7 ms of each 10, the others for 3 and 3.4; all leave the collective together.
+  const ends = (rank, lane) => section.locator(`.rank-lanes[data-rank="${rank}"] svg[aria-label^="${lane}"] path`).evaluate((path) => [...path.getAttribute('d').matchAll(/M(\d+) 0H(\d+)/g)].map((found) => [Number(found[1]), Number(found[2])]));
+  const compute = await ends('rank 2', 'compute');
+  assert.equal(compute.length, 6);
+  for (const [from, until] of compute) assert.ok(Math.abs(until - from - 7000) <= 2, `${from} ${until}`);
+  const [one, other] = [await ends('rank 0', 'collectives'), await ends('rank 2', 'collectives')];
+  for (const [step, [, until]] of one.entries()) assert.ok(Math.abs(until - other[step][1]) < 60, `${until} ${other[step][1]}`);
+  const boxes = () => section.locator('svg.lane').evaluateAll((lanes) => [...new Set(lanes.map((lane) => lane.getAttribute('viewBox')))]);
+  const all = await boxes();
+  assert.equal(all.length, 1);
+  await section.getByRole('button', { name: 'zoom in' }).click();
+  const half = await boxes();
+  assert.equal(half.length, 1);
+  assert.ok(Math.abs(Number(half[0].split(' ')[2]) * 2 - Number(all[0].split(' ')[2])) <= 1, `${half} ${all}`);
+  await section.getByRole('button', { name: 'all', exact: true }).click();
+  assert.deepEqual(await boxes(), all);
+  assert.deepEqual(seen.errors, []);
+  await page.close();
+});
+
 test('a benchmark has a verdict per figure and at most four labeled curves per chart', async () => {
   const bench = JSON.parse(busbound(...pages.bench, '--json'));
   const { page } = await open(browser, pageOf('verdicts', ...pages.bench), { wait: false });

@@ -14,6 +14,7 @@ mod graph;
 mod graph_launches;
 mod grouped;
 pub mod host;
+mod host_collective;
 mod host_memory;
 pub mod idle;
 mod issued;
@@ -43,9 +44,12 @@ pub use graph::{
 };
 pub use graph_launches::{GraphLaunches, launches_graph};
 pub use host::{Host, HostUse, Origin, OriginNames, ThreadTimes, UsedTime};
+pub use host_collective::{HostCollective, HostIssue};
 pub use host_memory::{CountedTraffic, HostBytes, HostMemory, HostMemoryKernel};
 pub use matrix::is_matrix_kernel;
-pub use model::{EdgeCounts, FreshPages, HostCall, JoinedRank, Model, RecordingCost, TraceRange, Work};
+pub use model::{
+    EdgeCounts, FreshPages, HostCall, HostThreads, JoinedRank, Model, RecordingCost, TraceRange, Work,
+};
 pub use races::{Race, Side, races};
 pub use records::{ClockFault, Counted, Records};
 pub use rereads::Once;

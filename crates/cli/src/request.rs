@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use busbound::diagnosis::{BlockChoice, CpuCopyThresholds, Detail};
 use busbound::machine::compile_log::CompileLog;
+use busbound::machine::flight_recorder::FlightRecorder;
 use busbound::machine::nccl_log::NcclLog;
 use busbound::machine::topology::{GpuPlace, Topology};
 use busbound::trace::{NcuError, read_ncu};
@@ -13,9 +14,11 @@ use busbound::{Format, Machine, Options, ReadOptions, Style};
 
 use crate::args::diagnose::{DiagnoseArgs, FineArgs};
 use crate::args::names::machines;
-use crate::args::shared::{AnalysisArgs, MachineArgs, OutputArgs, ReadingArgs, TopologyArgs};
+use crate::args::shared::{
+    AnalysisArgs, FlightRecorderArgs, MachineArgs, OutputArgs, ReadingArgs, TopologyArgs,
+};
 use crate::failure::Failure;
-use crate::io::kind::{FileKind, instead_of, not_a};
+use crate::io::kind::{FileKind, files_beside_traces, instead_of, not_a};
 use busbound::machine::spelling::did_you_mean;
 
 /// Where the answer goes and how it looks.
@@ -204,6 +207,7 @@ pub(crate) fn resolve_diagnosis(args: &DiagnoseArgs) -> Result<Options, Failure>
     if !args.nccl.nccl_log.is_empty() {
         options.nccl_log = Some(read_nccl_logs(&args.nccl.nccl_log)?);
     }
+    options.flight_recorder = read_flight_recorder(&args.flight)?;
     if !args.compile.compile_log.is_empty() {
         options.compile_log = Some(read_compile_logs(&args.compile.compile_log)?);
     }
@@ -222,6 +226,28 @@ pub(crate) fn read_nccl_logs(paths: &[PathBuf]) -> Result<NcclLog, Failure> {
         text.push('\n');
     }
     NcclLog::parse(&text).ok_or_else(|| Failure::Unreadable("the log has no line of NCCL".to_owned()))
+}
+
+/// The dumps that are given beside a trace, if any are.
+pub(crate) fn read_flight_recorder(args: &FlightRecorderArgs) -> Result<Option<FlightRecorder>, Failure> {
+    if args.flight_recorder.is_empty() {
+        return Ok(None);
+    }
+    let files = files_beside_traces(&args.flight_recorder);
+    if let Some(why) = files.iter().find_map(|path| not_a(FileKind::FlightRecorder, path)) {
+        return Err(Failure::Unreadable(why));
+    }
+    flight_recorder(&files).map(Some)
+}
+
+/// What dumps of PyTorch's flight recorder, one for each rank, say together.
+pub(crate) fn flight_recorder(paths: &[PathBuf]) -> Result<FlightRecorder, Failure> {
+    let mut dumps = Vec::new();
+    for path in paths {
+        let bytes = std::fs::read(path).map_err(Failure::unreadable_at(path))?;
+        dumps.push((path.to_string_lossy().into_owned(), bytes));
+    }
+    FlightRecorder::parse(&dumps).map_err(|error| Failure::Unreadable(format!("the file {error}")))
 }
 
 /// What logs of torch.compile, one for each rank or one for all, say together. A log may be NCCL's too.

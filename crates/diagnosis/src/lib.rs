@@ -24,6 +24,7 @@ mod answers;
 mod explain;
 pub mod figures;
 mod findings;
+pub mod flight;
 mod items;
 mod limits;
 mod misfits;
@@ -65,6 +66,7 @@ pub use analysis::layer_names::NamedBy;
 pub use analysis::layer_waits::{LayerWait, LayerWaits};
 pub use analysis::loading::{Loading, LoadingBound};
 pub use analysis::phases::RunPhase;
+pub use analysis::rank_lanes::{LaneTimes, RankLanes};
 pub use analysis::stages::{Item, PipelineShape, RankStage, StageOverlap, StageTime, Stages};
 pub use analysis::throughput::Throughput;
 pub use analysis::times::Times;
@@ -75,7 +77,7 @@ pub use answers::advice::{
 pub use answers::bench::{BENCH_SCHEMA, Benchmark, DoubleBuffered, Offloaded, PlanErrors, judge_bench};
 pub use answers::compare::{
     COMPARISON_SCHEMA, Change, ComparedRun, Comparison, Figure, FigureGroup, Growth, Labels, Outcome,
-    PartChange, StageChange, Sweep, compare,
+    PartChange, Series, SeriesLabel, StageChange, Sweep, compare,
 };
 pub use answers::diagnosis::{
     DIAGNOSIS_SCHEMA, DeviceFacts, Diagnosis, GpuLink, MachineFacts, WindowFacts, diagnose,

@@ -2,6 +2,7 @@
 
 use busbound_machine::Machine;
 use busbound_machine::compile_log::CompileLog;
+use busbound_machine::flight_recorder::FlightRecorder;
 use busbound_machine::nccl_log::NcclLog;
 use busbound_trace::{MeasuredKernel, Trace};
 use regex_lite::Regex;
@@ -26,6 +27,8 @@ pub struct Options {
     pub measured_kernels: Option<Vec<MeasuredKernel>>,
     /// What NCCL printed about this run's connections.
     pub nccl_log: Option<NcclLog>,
+    /// What PyTorch's flight recorder wrote about the collectives of this run.
+    pub flight_recorder: Option<FlightRecorder>,
     /// What torch.compile printed about this run's graph breaks and recompilations.
     pub compile_log: Option<CompileLog>,
     /// What one step processes, for figures per second.
@@ -47,6 +50,7 @@ impl Default for Options {
             stages: Vec::new(),
             measured_kernels: None,
             nccl_log: None,
+            flight_recorder: None,
             compile_log: None,
             per_step: Vec::new(),
             wall_ms: None,

@@ -57,6 +57,12 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
+    /// The clock of the reference, with an error.
+    #[cfg(test)]
+    pub(crate) fn of_error(error_ns: f64) -> Self {
+        Self { origin: 0, offset: 0.0, slope: 0.0, error_ns, collectives: 0 }
+    }
+
     /// Nanoseconds since the origin of the reference.
     pub(crate) fn shared(&self, own: i64) -> f64 {
         (own.saturating_sub(self.origin) as f64 - self.offset) / (1.0 + self.slope)

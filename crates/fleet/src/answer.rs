@@ -4,6 +4,7 @@ use busbound_diagnosis::{Bound, Saving, Unit};
 use serde::Serialize;
 
 use crate::align::Alignment;
+use crate::aligned::AlignedLanes;
 use crate::arrivals::Arrivals;
 use crate::fleet::Unread;
 use crate::job::JobScenario;
@@ -40,6 +41,9 @@ pub struct FleetAnswer {
     pub alignment: Option<Alignment>,
     /// Who arrives last at collectives; `null` without aligned clocks.
     pub arrivals: Option<Arrivals>,
+    /// What the ranks did at the same time, for a page; `None` without aligned clocks.
+    #[serde(skip)]
+    pub aligned: Option<AlignedLanes>,
     /// What a step of the job would take without the delay of a rank, largest gain first.
     pub job: Vec<JobScenario>,
     /// The pipeline whose stages run on different ranks; `null` if there is none.

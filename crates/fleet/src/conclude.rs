@@ -8,7 +8,8 @@ use busbound_machine::topology::GpuPlace;
 use busbound_trace::Environment;
 
 use crate::absent::absent;
-use crate::align::{Alignment, clocks};
+use crate::align::{Alignment, Clock, clocks};
+use crate::aligned::AlignedLanes;
 use crate::answer::{FleetAnswer, FleetSteps, SharedFinding, VerdictCount};
 use crate::arrivals::arrivals;
 use crate::fleet::{FLEET_SCHEMA, Fleet};
@@ -52,8 +53,11 @@ impl Fleet {
         limitations.extend(self::limitations(&ranks, &compared, unit));
         limitations.extend(unaligned(alignment.as_ref()));
         let with_device: Vec<&RankSummary> = ranks.iter().filter(|rank| rank.has_device()).collect();
-        let uplinks =
-            topology.filter(|_| not_one_run.is_none()).map(|places| uplinks::uplinks(&with_device, places));
+        let clocked: Vec<(&RankSummary, Clock)> =
+            arriving.iter().zip(&clocks).filter_map(|(rank, clock)| Some((*rank, (*clock)?))).collect();
+        let uplinks = topology
+            .filter(|_| not_one_run.is_none())
+            .map(|places| uplinks::uplinks(&with_device, places, &clocked));
         let uplinks = uplinks.map_or_else(Vec::new, |placed| {
             limitations.extend(placed.unknown);
             placed.uplinks
@@ -63,6 +67,7 @@ impl Fleet {
         let step_ms = median(&arriving.iter().map(|rank| rank.step_ms()).collect::<Vec<_>>());
         let job = job::scenarios(&compared, &stragglers, arrivals.as_ref(), step_ms, unit);
         let pipeline = pipeline(&ranks).filter(|_| not_one_run.is_none());
+        let aligned = alignment.as_ref().and_then(|_| AlignedLanes::of(&clocked, arrivals.as_ref()));
         let mut answer = FleetAnswer {
             schema: FLEET_SCHEMA,
             statement: String::new(),
@@ -76,6 +81,7 @@ impl Fleet {
             findings: findings(&ranks, &stragglers),
             stragglers,
             alignment,
+            aligned,
             arrivals,
             job,
             pipeline,

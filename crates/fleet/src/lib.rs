@@ -23,8 +23,10 @@
 
 mod absent;
 mod align;
+mod aligned;
 mod answer;
 mod arrivals;
+mod at_once;
 mod conclude;
 mod diagnoses;
 mod fleet;
@@ -46,8 +48,10 @@ mod uplinks;
 mod windows;
 
 pub use align::{Alignment, RankClock};
+pub use aligned::{AlignedLanes, AlignedRank};
 pub use answer::{FleetAnswer, FleetSteps, SharedFinding, VerdictCount};
 pub use arrivals::{Arrivals, CollectiveArrival, LateRank, Meantime, MeantimePart, RankArrival};
+pub use at_once::{AtOnce, Meeting};
 pub use diagnoses::{DIAGNOSES_SCHEMA, Diagnoses};
 pub use fleet::{FLEET_SCHEMA, Fleet, SavedError, Unread};
 pub use history::{HISTORY_SCHEMA, History, HistoryChange, Job, JobHistory, PartShift};

@@ -1,8 +1,8 @@
 //! What is worth keeping of one rank? A few kilobytes that replace its diagnosis when ranks are compared.
 
 use busbound_diagnosis::{
-    CollectiveTimes, CopyGroup, Diagnosis, FigureId, GpuLink, RankStage, RankedAs, Saving, StepTimes,
-    StepsFound, Unit, Verdict, combined_gbps,
+    CollectiveTimes, CopyGroup, Diagnosis, FigureId, GpuLink, RankLanes, RankStage, RankedAs, Saving,
+    StepTimes, StepsFound, Unit, Verdict, combined_gbps,
 };
 use busbound_trace::{Direction, Environment, MemoryKind};
 use serde::{Deserialize, Serialize};
@@ -55,6 +55,9 @@ pub struct RankSummary {
     /// Some of the collectives that all ranks have to arrive at, on its own clock.
     #[serde(default)]
     pub collective_times: CollectiveTimes,
+    /// When it copied, exchanged data and computed in its first steps, on its own clock.
+    #[serde(default)]
+    pub lanes: RankLanes,
     /// The stages of a pipeline that it runs.
     #[serde(default)]
     pub stages: Vec<RankStage>,
@@ -192,6 +195,7 @@ impl RankSummary {
                 median_us: diagnosis.launches.median_kernel_us,
             },
             collective_times: diagnosis.collective_times.clone(),
+            lanes: diagnosis.rank_lanes.clone(),
             stages: diagnosis.rank_stages.clone(),
             findings: diagnosis
                 .findings

@@ -1,8 +1,7 @@
 //! Which ranks share a PCIe uplink, and is it fast enough for all of them?
 //!
-//! GPUs below one switch share its uplink for copies to and from host memory, per direction. Clocks of ranks are not
-//! synchronized, so traces do not show whether they copy at the same time. The answer covers the case that they do, and
-//! the average demand.
+//! GPUs below one switch share its uplink for copies to and from host memory, per direction. The answer covers the case that all copy at
+//! the same time, and the average demand. Where collectives align the clocks of the ranks, it also says how long they do.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,6 +9,8 @@ use busbound_machine::topology::GpuPlace;
 use busbound_trace::Direction;
 use serde::Serialize;
 
+use crate::align::Clock;
+use crate::at_once::{AtOnce, at_once};
 use crate::name::RankName;
 use crate::summary::RankSummary;
 
@@ -26,6 +27,8 @@ pub struct SharedUplink {
     pub gbps: f64,
     /// By direction; directions without copies are left out.
     pub demands: Vec<Demand>,
+    /// How long several ranks use it at the same time; empty if their clocks are not aligned.
+    pub at_once: Vec<AtOnce>,
     pub statement: String,
 }
 
@@ -56,7 +59,10 @@ pub(crate) struct Placed {
     pub(crate) unknown: Option<String>,
 }
 
-pub(crate) fn uplinks(ranks: &[&RankSummary], places: &[GpuPlace]) -> Placed {
+/// The ranks whose clocks are aligned.
+pub(crate) type Aligned<'a> = [(&'a RankSummary, Clock)];
+
+pub(crate) fn uplinks(ranks: &[&RankSummary], places: &[GpuPlace], aligned: &Aligned<'_>) -> Placed {
     let mut unknown = None;
     let mut uplinks = Vec::new();
     let mut hosts: BTreeMap<Option<&str>, Vec<&RankSummary>> = BTreeMap::new();
@@ -65,7 +71,7 @@ pub(crate) fn uplinks(ranks: &[&RankSummary], places: &[GpuPlace]) -> Placed {
     }
     for (host, ranks) in hosts {
         match placed(&ranks, places) {
-            Ok(placed) => uplinks.extend(shared(host, &placed)),
+            Ok(placed) => uplinks.extend(shared(host, &placed, aligned)),
             Err(why) => unknown = Some(why),
         }
     }
@@ -123,7 +129,11 @@ fn placed<'a>(
 }
 
 /// Hops that two or more ranks share; if the same ranks share several, the slowest.
-fn shared(host: Option<&str>, placed: &[(&RankSummary, &GpuPlace)]) -> Vec<SharedUplink> {
+fn shared(
+    host: Option<&str>,
+    placed: &[(&RankSummary, &GpuPlace)],
+    aligned: &Aligned<'_>,
+) -> Vec<SharedUplink> {
     let mut hops: BTreeMap<&str, (f64, Vec<usize>)> = BTreeMap::new();
     for (number, (_, place)) in placed.iter().enumerate() {
         for hop in &place.path {
@@ -145,17 +155,35 @@ fn shared(host: Option<&str>, placed: &[(&RankSummary, &GpuPlace)]) -> Vec<Share
             .filter_map(|direction| demand(&ranks, direction))
             .collect();
         let labels: Vec<RankName> = ranks.iter().map(|rank| rank.label()).collect();
-        let statement = statement(host, address, gbps, &labels, &demands);
+        let at_once = meetings(&members, placed, aligned);
+        let mut statement = statement(host, address, gbps, &labels, &demands);
+        for meeting in &at_once {
+            statement.push(' ');
+            statement.push_str(&meeting.statement());
+        }
         SharedUplink {
             host: host.map(str::to_owned),
             address: address.to_owned(),
             ranks: labels,
             gbps,
             demands,
+            at_once,
             statement,
         }
     };
     slowest.into_iter().map(uplink).collect()
+}
+
+/// What the ranks below an uplink do at the same time; empty unless the clocks of all are aligned.
+fn meetings(members: &[usize], placed: &[(&RankSummary, &GpuPlace)], aligned: &Aligned<'_>) -> Vec<AtOnce> {
+    let clock =
+        |rank: &RankSummary| aligned.iter().find(|(of, _)| of.path == rank.path).map(|(_, clock)| *clock);
+    let ranks: Option<Vec<_>> =
+        members.iter().map(|&member| Some((&placed[member].0.lanes, clock(placed[member].0)?))).collect();
+    // Below one switch, collectives do not use its uplink. With NVLink, they use no PCIe link within a machine.
+    let through =
+        members.len() < aligned.len() && members.iter().all(|&member| placed[member].1.nvlinks == 0);
+    ranks.map_or_else(Vec::new, |ranks| at_once(&ranks, through))
 }
 
 fn demand(ranks: &[&RankSummary], direction: Direction) -> Option<Demand> {

@@ -132,7 +132,7 @@ pub(crate) fn compare(runs: Vec<Bound<'_, Answer>>, label: Option<(String, Vec<f
         _ => Err(bad_option("compare needs diagnoses")),
     };
     let runs = runs.iter().map(diagnosis).collect::<PyResult<Vec<_>>>()?;
-    let labels = label.map(|(key, values)| Labels { key, values });
+    let labels = label.map(|(key, values)| Labels::new(key, values));
     if let Some(labels) = &labels
         && (labels.values.len() != runs.len() || !labels.values.iter().all(|value| *value > 0.0))
     {

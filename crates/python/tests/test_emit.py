@@ -1,12 +1,15 @@
 """Files that `--emit` writes for other tools parse, and have only entries that those tools take.
 
-The tools themselves need torch, so what they accept is written down here, with its source.
+What the tools accept is written down here, with its source. accelerate and DeepSpeed also load the files themselves (real_loaders.py); the other
+tools need a GPU to be installed.
 """
 
 import ast
 import json
 import subprocess
 import sys
+from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 
@@ -93,6 +96,44 @@ def test_deepspeed_takes_the_file(command):
     # Parameters are offloaded only with stage 3.
     if zero.get("offload_param", {}).get("device") == "cpu":
         assert zero["stage"] == 3
+
+
+def loaded(tool, text, folder):
+    """What the tool itself makes of a file, or its error."""
+    if find_spec(tool) is None:
+        pytest.skip(f"{tool} is not installed: requirements-tests.txt has it for Linux")
+    file = folder / ("config.yaml" if tool == "accelerate" else "config.json")
+    file.write_text(text)
+    done = subprocess.run([sys.executable, str(Path(__file__).with_name("real_loaders.py")), tool, str(file)], capture_output=True, text=True)
+    return done.returncode, json.loads(done.stdout.splitlines()[-1]) if done.returncode == 0 else done.stderr
+
+
+def test_accelerate_itself_loads_the_file(command, tmp_path):
+    text = emit("accelerate", command)
+    code, found = loaded("accelerate", text, tmp_path)
+    assert code == 0, found
+    file = yaml.safe_load(text)
+    assert found["distributed_type"] == file["distributed_type"]
+    assert found["unknown"] == []
+    for name, value in file.get("fsdp_config", {}).items():
+        assert found["entries"][name] == value
+
+
+def test_deepspeed_itself_loads_the_file(command, tmp_path):
+    text = emit("deepspeed", command)
+    code, found = loaded("deepspeed", text, tmp_path)
+    assert code == 0, found
+    zero = json.loads(text).get("zero_optimization", {})
+    assert found["stage"] == zero.get("stage", 0)
+    for part in ("offload_param", "offload_optimizer"):
+        for name, value in zero.get(part, {}).items():
+            assert found[part][name] == value
+
+
+@pytest.mark.parametrize(("tool", "text"), [("accelerate", 'distributed_type: "FSDP"\nfdsp_config: {}\n'), ("deepspeed", '{"zero_optimization": {"stge": 3}}')])
+def test_the_tools_themselves_refuse_a_misspelled_entry(tool, text, tmp_path):
+    code, error = loaded(tool, text, tmp_path)
+    assert code != 0 and ("fdsp_config" in error or "stge" in error), error
 
 
 @pytest.mark.parametrize("engine", ["vllm", "sglang"])

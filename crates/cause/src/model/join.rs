@@ -72,6 +72,7 @@ impl Model {
             ..call.clone()
         }));
         self.threads.extend(other.threads.iter().map(|thread| thread.iter().map(|id| id + calls).collect()));
+        self.tracks.extend(&other.tracks);
         self.work.extend(other.work.iter().map(|one| Work {
             stream: one.stream + streams,
             call: one.call.map(|id| id + calls),

@@ -4,18 +4,21 @@
 mod delays;
 mod join;
 mod of_graph;
+mod on_host;
 mod own_time;
 mod unprofiled;
 
-use busbound_trace::{EventId, Timestamp};
+use busbound_trace::{EventId, Timestamp, TrackId};
 
 pub use join::JoinedRank;
+pub use on_host::HostThreads;
 pub use unprofiled::{FreshPages, RecordingCost};
 
 use crate::Time;
 use crate::few::Few;
 use crate::graph::{CallId, Graph, HostAction, HostTime, Rule, WorkId, WorkKind};
 use crate::host::HostUse;
+use crate::host_collective::HostCollective;
 use crate::host_memory::HostBytes;
 use crate::sharing::Sharing;
 
@@ -36,6 +39,8 @@ pub struct Model {
     pub calls: Vec<HostCall>,
     /// Per thread: its calls in order.
     pub threads: Vec<Vec<CallId>>,
+    /// Per thread: where it is in the trace.
+    pub tracks: Vec<TrackId>,
     pub work: Vec<Work>,
     /// Per stream: its work in order.
     pub streams: Vec<Vec<WorkId>>,
@@ -143,6 +148,7 @@ impl Clone for Model {
         let Self {
             calls,
             threads,
+            tracks,
             work,
             streams,
             stream_device,
@@ -155,6 +161,7 @@ impl Clone for Model {
         } = source;
         self.calls.clone_from(calls);
         self.threads.clone_from(threads);
+        self.tracks.clone_from(tracks);
         self.work.clone_from(work);
         self.streams.clone_from(streams);
         self.stream_device.clone_from(stream_device);
@@ -167,6 +174,21 @@ impl Model {
     /// The part of a graph within a range of steps. `sharing` is what concurrent work costs.
     pub fn of(graph: &Graph, stretch: &TraceRange, sharing: &Sharing) -> Self {
         let mut model = of_graph::cut(graph, stretch);
+        delays::set(&mut model);
+        own_time::set(&mut model, sharing);
+        model
+    }
+
+    /// The same with collectives that a library carries out on the host: ranks can wait for each other in them.
+    pub fn with_collectives(
+        graph: &Graph,
+        stretch: &TraceRange,
+        sharing: &Sharing,
+        threads: HostThreads<'_>,
+        collectives: &[HostCollective],
+    ) -> Self {
+        let mut model = of_graph::cut(graph, stretch);
+        on_host::add(&mut model, stretch, threads, collectives);
         delays::set(&mut model);
         own_time::set(&mut model, sharing);
         model

@@ -133,6 +133,7 @@ impl Cut<'_> {
             }
             if !order.is_empty() {
                 self.model.threads.push(order);
+                self.model.tracks.push(thread.track);
             }
         }
         self.model.edges.without_call = self.model.work.iter().filter(|work| work.call.is_none()).count();

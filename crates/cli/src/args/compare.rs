@@ -10,16 +10,17 @@ pub(super) const EXAMPLES: &str = "\
 Examples:
   busbound compare before.json.gz after.json.gz
   busbound compare before.json.gz after.json.gz --open
-  busbound compare b2.json b4.json b8.json --label batch=2,4,8";
+  busbound compare b2.json b4.json b8.json --label batch=2,4,8
+  busbound compare a2.json a4.json b2.json b4.json --label batch=2,4,2,4 --label run=a,a,b,b";
 
 #[derive(Debug, Args)]
 pub(crate) struct CompareArgs {
     /// Trace files, one per run, in order
     #[arg(required = true, num_args = 2.., value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
-    /// Say what the runs differ in, one number per run: batch=2,4,8
+    /// Say what the runs differ in, one number per run: batch=2,4,8; more labels, also words, make several series
     #[arg(long, value_name = "KEY=N,N,…", value_parser = parse_labels, help_heading = "Analysis")]
-    pub(crate) label: Option<(String, Vec<f64>)>,
+    pub(crate) label: Vec<(String, Vec<String>)>,
     #[command(flatten)]
     pub(crate) run: RunArgs,
     #[command(flatten)]
@@ -29,10 +30,15 @@ pub(crate) struct CompareArgs {
 }
 
 /// `batch=2,4,8`.
-fn parse_labels(text: &str) -> Result<(String, Vec<f64>), String> {
-    let wrong = || "give a key and one number above zero per run, e.g. batch=2,4,8".to_owned();
+fn parse_labels(text: &str) -> Result<(String, Vec<String>), String> {
+    let wrong = || format!("{NUMBERS}, or a key and one word per run, e.g. memory=pinned,pageable");
     let (key, values) = text.split_once('=').ok_or_else(wrong)?;
-    let values: Option<Vec<f64>> =
-        values.split(',').map(|value| value.trim().parse().ok().filter(|value: &f64| *value > 0.0)).collect();
-    Ok((key.to_owned(), values.ok_or_else(wrong)?))
+    let values: Vec<String> = values.split(',').map(|value| value.trim().to_owned()).collect();
+    if values.iter().any(String::is_empty) {
+        return Err(wrong());
+    }
+    Ok((key.to_owned(), values))
 }
+
+/// What a label of a sweep has.
+pub(crate) const NUMBERS: &str = "give a key and one number above zero per run, e.g. batch=2,4,8";

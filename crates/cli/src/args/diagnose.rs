@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::names::gpus;
-use super::shared::{CompileLogArgs, EmitArgs, JobsArgs, NcclLogArgs, OutputArgs, RunArgs, TopologyArgs};
+use super::shared::{
+    CompileLogArgs, EmitArgs, FlightRecorderArgs, JobsArgs, NcclLogArgs, OutputArgs, RunArgs, TopologyArgs,
+};
 use super::two_columns::wrapped;
 use super::values::parse_size;
 
@@ -54,6 +56,8 @@ pub(crate) struct DiagnoseArgs {
     pub(crate) compile: CompileLogArgs,
     #[command(flatten)]
     pub(crate) nccl: NcclLogArgs,
+    #[command(flatten)]
+    pub(crate) flight: FlightRecorderArgs,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
     #[command(flatten)]

@@ -82,6 +82,15 @@ pub(crate) struct NcclLogArgs {
     pub(crate) nccl_log: Vec<PathBuf>,
 }
 
+/// What PyTorch's flight recorder wrote.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Analysis")]
+pub(crate) struct FlightRecorderArgs {
+    /// Read the dumps of PyTorch's flight recorder, or a folder of them: collectives that never ended, and their sizes
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    pub(crate) flight_recorder: Vec<PathBuf>,
+}
+
 /// What torch.compile printed.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Analysis")]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::shared::{OutputArgs, ReadingArgs};
+use super::shared::{FlightRecorderArgs, OutputArgs, ReadingArgs};
 
 /// The formats come from the registry of readers.
 pub(super) fn long_help() -> String {
@@ -27,6 +27,8 @@ pub(crate) struct SurveyArgs {
     /// Trace files, directories of rank files, patterns ('rank*.json'), or - for standard input
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) flight: FlightRecorderArgs,
     #[command(flatten)]
     pub(crate) reading: ReadingArgs,
     #[command(flatten)]

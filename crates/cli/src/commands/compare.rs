@@ -1,12 +1,12 @@
 //! `busbound compare`.
 
 use busbound::diagnosis::quantity::plural;
-use busbound::diagnosis::{Detail, Labels};
+use busbound::diagnosis::{Detail, Labels, SeriesLabel};
 use busbound::machine::compile_log::CompileLog;
 use busbound::report::DrawnComparison;
 use busbound::{Format, Options, compare};
 
-use crate::args::compare::CompareArgs;
+use crate::args::compare::{CompareArgs, NUMBERS};
 use crate::failure::Failure;
 use crate::io::output::show;
 use crate::io::reading::{AllRead, each_run};
@@ -77,12 +77,30 @@ fn resolve_labels(args: &CompareArgs) -> Result<Option<Labels>, Failure> {
             format!("compare takes one trace per run, and {} is a directory: name the files", path.display());
         return Err(Failure::usage(why));
     }
-    let labels = args.label.clone().map(|(key, values)| Labels { key, values });
-    if let Some(labels) = &labels
-        && labels.values.len() != args.paths.len()
-    {
-        let (values, runs) = (plural(labels.values.len() as u64, "number", "numbers"), args.paths.len());
-        return Err(Failure::usage(format!("--label has {values} for {runs} runs: give one number per run")));
+    for (key, values) in &args.label {
+        if values.len() != args.paths.len() {
+            let (values, runs) = (plural(values.len() as u64, "number", "numbers"), args.paths.len());
+            let one = if args.label.len() > 1 { format!(" {key}") } else { String::new() };
+            return Err(Failure::usage(format!(
+                "--label{one} has {values} for {runs} runs: give one number per run"
+            )));
+        }
     }
-    Ok(labels)
+    // The first label that has only numbers is what the runs are swept over.
+    let Some(place) = args.label.iter().position(|(_, values)| numbers(values).is_some()) else {
+        return if args.label.is_empty() {
+            Ok(None)
+        } else {
+            Err(Failure::usage(format!("--label: {NUMBERS}")))
+        };
+    };
+    let (key, values) = &args.label[place];
+    let others = args.label.iter().enumerate().filter(|(at, _)| *at != place);
+    let others = others.map(|(_, (key, values))| SeriesLabel { key: key.clone(), values: values.clone() });
+    let values = numbers(values).unwrap_or_default();
+    Ok(Some(Labels { key: key.clone(), values, others: others.collect() }))
+}
+
+fn numbers(values: &[String]) -> Option<Vec<f64>> {
+    values.iter().map(|value| value.parse().ok().filter(|value: &f64| *value > 0.0)).collect()
 }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use busbound::machine::compile_log::CompileLog;
 use busbound::machine::flight_recorder::FlightRecorder;
 use busbound::machine::nccl_log::NcclLog;
+use busbound::trace::{by_rank, discover};
 
 /// Enough to find the schema of busbound's own files and the first member of others.
 const LOOKED_AT: u64 = 64 << 10;
@@ -87,7 +88,9 @@ impl FileKind {
             Self::CompileLog => {
                 format!("run busbound survey {path}, or pass it with --compile-log {path}, next to a trace")
             }
-            Self::FlightRecorder => format!("run busbound survey {path}, with the dumps of all ranks"),
+            Self::FlightRecorder => format!(
+                "run busbound survey {path}, with the dumps of all ranks, or pass it with --flight-recorder {path}, next to a trace"
+            ),
             Self::Gate => format!("pass it with gate --baseline {path}"),
             Self::Answer => "give the trace that it was made from".to_owned(),
             Self::Bench => "give the profile that bench wrote next to it, usually machine.json".to_owned(),
@@ -230,6 +233,26 @@ fn kind_of_schema(rest: &str) -> Option<FileKind> {
         | "history" => FileKind::Answer,
         _ => return None,
     })
+}
+
+/// The paths, with folders without traces as the files in them: dumps and logs have no names that say what they are.
+pub(crate) fn files_beside_traces(paths: &[PathBuf]) -> Vec<PathBuf> {
+    let inside = |folder: &PathBuf| {
+        let is_beside = |file: &PathBuf| kind_beside_traces(file).is_some();
+        let entries = fs::read_dir(folder).ok()?;
+        if !discover(folder).ok()?.iter().all(is_beside) {
+            return None;
+        }
+        let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).filter(is_beside).collect();
+        by_rank(&mut files);
+        Some(files).filter(|files| !files.is_empty())
+    };
+    paths.iter().flat_map(|path| inside(path).unwrap_or_else(|| vec![path.clone()])).collect()
+}
+
+/// The kind of a file that is no trace, but says something about a run.
+pub(crate) fn kind_beside_traces(path: &Path) -> Option<FileKind> {
+    kind_of(path).filter(|kind| kind.is_beside_traces())
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ mod configuration;
 mod coverage;
 mod gpu_lost;
 mod history;
+mod jobs;
 mod live;
 #[path = "../../../fleet/tests/suite/common/mod.rs"]
 mod made;

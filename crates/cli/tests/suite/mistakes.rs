@@ -280,3 +280,34 @@ fn settings_of_a_wrong_numa_node_have_the_command_that_binds() {
     let (stdout, ..) = run(&["diagnose", &trace, "--emit", "sh"]);
     assert!(stdout.contains("numactl --cpunodebind="), "{stdout}");
 }
+
+/// Runs that differ in two things were one series.
+#[test]
+fn several_labels_make_several_series() {
+    let runs = ["small_block_pinned", "bus_block_pinned", "small_block_pageable", "bus_block_pageable"];
+    let paths: Vec<String> = runs.iter().map(|name| fixture(&format!("pairs/{name}.json.gz"))).collect();
+    let compare = |labels: &[&str]| {
+        let mut args = vec!["compare"];
+        args.extend(paths.iter().map(String::as_str));
+        args.extend(labels.iter().flat_map(|label| ["--label", label]));
+        run(&args)
+    };
+    let (stdout, stderr, code) = compare(&["memory=pinned,pinned,pageable,pageable", "batch=1,3,1,3"]);
+    assert_eq!(code, Some(0), "{stderr}");
+    let words = stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    for wanted in [
+        "At batch=3, memory=pinned takes 31.3 ms per step, memory=pageable takes ",
+        "memory=pinned: 3x batch: ",
+        "memory=pageable: 3x batch: ",
+        "batch=3, memory=pinned 31.3 ms 95.9/s",
+        "memory=pinned: copying only grew ",
+    ] {
+        assert!(words.contains(wanted), "{wanted}: {stdout}");
+    }
+    let (_, stderr, code) = compare(&["memory=pinned,pinned,pageable,pageable"]);
+    assert_eq!(code, Some(2));
+    assert!(stderr.contains("give a key and one number above zero per run, e.g. batch=2,4,8"), "{stderr}");
+    let (_, stderr, code) = compare(&["batch=1,3,1,3", "memory=pinned"]);
+    assert_eq!(code, Some(2));
+    assert!(stderr.contains("--label memory has 1 number for 4 runs"), "{stderr}");
+}

@@ -8,7 +8,7 @@ use crate::common::{busbound, fixture, text};
 use crate::made::MadeRank;
 use serde_json::Value;
 
-fn run(folder: &Path, args: &[&str]) -> (String, String, Option<i32>) {
+pub(crate) fn run(folder: &Path, args: &[&str]) -> (String, String, Option<i32>) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_busbound"));
     let output = command.args(args).stdin(Stdio::null()).current_dir(folder).output().unwrap();
     let utf8 = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
@@ -372,8 +372,12 @@ fn fleet_of(job: &str, ranks: usize) -> serde_json::Value {
 /// No rank could be predicted, and the answer was "there are ranks " and nothing after it.
 #[test]
 fn a_job_of_which_no_rank_can_be_predicted_says_why() {
-    let args = ["whatif", &fixture("collectives/on_cpu"), "--rank", "1", "--apply", "pin"];
-    let (stdout, stderr, code) = text(&busbound(&args).output().unwrap());
+    let folder = tempfile::tempdir().unwrap();
+    for (rank, of) in ["cpuonly_block_pageable", "cpuonly_layerwise_d2"].iter().enumerate() {
+        let to = folder.path().join(format!("rank-{rank}.json.gz"));
+        fs::copy(fixture(&format!("{of}.json.gz")), to).unwrap();
+    }
+    let (stdout, stderr, code) = run(folder.path(), &["whatif", ".", "--rank", "1", "--apply", "pin"]);
     assert_eq!((stdout.as_str(), code), ("", Some(3)), "{stderr}");
     assert!(stderr.contains("rank-1.json.gz: the trace has no GPU events"), "{stderr}");
     assert!(!stderr.contains("there are ranks"), "{stderr}");

@@ -85,7 +85,7 @@ fn numbered(identities: impl Iterator<Item = (EventId, u64)>) -> Vec<(EventId, u
 
 /// Collectives that a library carries out on the host, by step, name and order; no kernel belongs to them. Empty if the steps have no
 /// numbers.
-fn keyed_on_host(facts: &Facts<'_>) -> Vec<(EventId, u64)> {
+pub(crate) fn keyed_on_host(facts: &Facts<'_>) -> Vec<(EventId, u64)> {
     let is_collective = |event: &Event<'_>| {
         event.kind() == EventKind::Annotation
             && matches!(event.place(), Place::Thread { .. })

@@ -3,7 +3,7 @@
 use busbound_trace::Direction;
 use busbound_whatif::replay::{
     Async, Change, Coalesce, CudaGraph, Keep, LoaderPin, NoSync, Optimizer, Pin, Prefetch, Resident, Stage,
-    Stream,
+    Stream, Workers,
 };
 
 use crate::analysis::confidential;
@@ -58,6 +58,10 @@ pub(crate) fn candidates(facts: &Facts<'_>) -> Vec<Vec<Change>> {
     }
     if pageable {
         all.push(vec![Stage.into()]);
+    }
+    if facts.timelines.is_empty() {
+        // Without a GPU, there is nothing to change but where batches are made.
+        all = vec![vec![Workers(1).into()], vec![Workers(4).into()]];
     }
     all.retain(|changes| !changes.is_empty());
     if confidential::is_on(facts.trace) {

@@ -5,7 +5,9 @@ use std::sync::{Arc, OnceLock};
 
 use busbound_cause::idle::{GapCause, Gaps};
 use busbound_cause::parallel::join;
-use busbound_cause::{Activity, CollectiveNames, Graph, Host, Model, Shape, WorkNode, is_rocm};
+use busbound_cause::{
+    Activity, CollectiveNames, Graph, Host, HostCollective, HostThreads, Model, Shape, WorkNode, is_rocm,
+};
 use busbound_machine::nccl_log::NcclLog;
 use busbound_machine::{GpuFacts, LinkFacts, Machine};
 use busbound_trace::{EventKind, Interval, IntervalSet, Nanos, Place, Trace};
@@ -229,6 +231,18 @@ impl<'a> Facts<'a> {
             Some(if is_known { replay.with_step_ms(self.own_step_ms()) } else { replay })
         };
         self.replay.get_or_init(replay).as_ref()
+    }
+
+    /// The steady steps with collectives that run on the host, in which ranks can wait for each other; `None` if the trace is not
+    /// consistent enough. Works without GPU work.
+    pub(crate) fn replay_with(&self, collectives: &[HostCollective]) -> Option<Replay> {
+        let marks = self.window.marks();
+        let threads = HostThreads { trace: self.trace, host: &self.host, marks: &marks };
+        let range = &self.replayed_part()?.range;
+        let sharing = usual_sharing(&self.link);
+        let recorded = Model::with_collectives(&self.graph, range, &sharing, threads, collectives);
+        let (shape, recorded) = (Arc::new(Shape::of(&recorded)), Arc::new(recorded));
+        Replay::of(self.recording.models(&recorded, &shape, self.step_ms()).models, &self.link)
     }
 
     /// The graph of the steady steps, with and without the cost of recording; `None` without GPU work.

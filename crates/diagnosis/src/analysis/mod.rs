@@ -27,6 +27,7 @@ mod of_each;
 pub(crate) mod on_cpu;
 pub(crate) mod phases;
 pub(crate) mod program;
+pub(crate) mod rank_lanes;
 pub(crate) mod replay;
 pub(crate) mod returned;
 pub(crate) mod slow_operands;

@@ -34,6 +34,7 @@ use crate::analysis::kernels::{self, Kernels};
 use crate::analysis::layer_waits::{LayerWaits, layer_waits};
 use crate::analysis::on_cpu::on_cpu;
 use crate::analysis::phases::{RunPhase, phases};
+use crate::analysis::rank_lanes::{RankLanes, rank_lanes};
 use crate::analysis::stages::{self, RankStage, StageAnswer, Stages};
 use crate::analysis::start_up;
 use crate::analysis::throughput::{Throughput, throughput};
@@ -91,6 +92,9 @@ pub struct Diagnosis {
     /// Some of the collectives that all ranks have to arrive at, to compare ranks.
     #[serde(skip)]
     pub collective_times: CollectiveTimes,
+    /// When it copied, exchanged data and computed, to put ranks side by side.
+    #[serde(skip)]
+    pub rank_lanes: RankLanes,
     /// Copy operators of a trace without GPU events.
     pub cpu_copies: Vec<CpuCopies>,
     /// Collectives that the host issued in a trace without GPU events.
@@ -304,6 +308,7 @@ fn answer(facts: &Facts<'_>, survey: Survey, options: &Options, left_out: &LeftO
         collectives: facts.collective_groups.clone(),
         copies_around: copies_around(facts),
         collective_times: collective_times(facts),
+        rank_lanes: rank_lanes(facts),
         idle: facts.idle.clone(),
         host: facts.host_work().to_vec(),
         contention: facts.contention.clone(),

@@ -1,12 +1,14 @@
 //! How long would a step of the whole job take with a change on one rank?
 
+use busbound_cause::{CollectiveOp, HostCollective};
 use busbound_machine::Machine;
-use busbound_trace::Trace;
-use busbound_whatif::replay::{Change, Job, JobRank, NoJob, Predicted};
+use busbound_trace::{EventId, Trace};
+use busbound_whatif::replay::{Change, Job, JobRank, NoJob, Predicted, Replay};
 
 use super::survey::{Source, rank_of};
 use super::whatif::{NoReplay, WhatIf, of_replay, of_steady, replayed};
-use crate::analysis::arrivals::keyed;
+use crate::analysis::arrivals::{keyed, keyed_on_host};
+use crate::analysis::facts::Facts;
 use crate::options::Options;
 
 /// One rank of a job, ready to replay with the others.
@@ -16,6 +18,8 @@ pub struct JobMember {
     pub rank: Option<u32>,
     /// What the changes do to this rank alone.
     alone: WhatIf,
+    /// Whether its collectives are those of a library on the host.
+    is_on_host: bool,
     replay: JobRank,
 }
 
@@ -33,6 +37,8 @@ pub enum NoJobReplay {
     Job(#[from] NoJob),
 }
 
+const ON_HOST_NOTE: &str = "The ranks meet in collectives on the host. No event says when a thread waits for one of them: inferred from the time in which it records nothing until the collective ends.";
+
 /// Prepares one rank. `wanted` are the sets of changes; without any, those that suit the rank.
 ///
 /// # Errors
@@ -45,17 +51,31 @@ pub fn job_member(
     wanted: &[Vec<Change>],
 ) -> Result<JobMember, NoReplay> {
     of_steady(trace, machine, options, |facts, _| {
-        let replay = replayed(facts)?;
+        let (replay, collectives, is_on_host) = match on_host(facts) {
+            Some((replay, collectives)) => (replay, collectives, true),
+            None => (replayed(facts)?.clone(), keyed(facts), false),
+        };
         Ok(JobMember {
             rank: rank_of(trace, source).map(|ranked| ranked.rank),
-            alone: of_replay(facts, replay, &source.path, wanted),
-            replay: JobRank {
-                replay: replay.clone(),
-                collectives: keyed(facts),
-                recorded_ms: replay.recorded_ms(),
-            },
+            alone: of_replay(facts, &replay, &source.path, wanted),
+            is_on_host,
+            replay: JobRank { recorded_ms: replay.recorded_ms(), replay, collectives },
         })
     })
+}
+
+/// A replay in which a rank waits in collectives that a library carries out on the host. `None` if the ranks meet on the GPU, or the
+/// trace shows neither.
+fn on_host(facts: &Facts<'_>) -> Option<(Replay, Vec<(EventId, u64)>)> {
+    if !keyed(facts).is_empty() {
+        return None;
+    }
+    let mut keyed = keyed_on_host(facts);
+    keyed.retain(|(event, _)| CollectiveOp::named(facts.trace.event(*event).name()).synchronizes());
+    let events: Vec<EventId> = keyed.iter().map(|(event, _)| *event).collect();
+    let collectives = HostCollective::all(facts.trace, &events);
+    collectives.first()?;
+    Some((facts.replay_with(&collectives)?, keyed))
 }
 
 /// Replays the job with each set of changes on one rank: each collective waits for the last rank.
@@ -76,6 +96,7 @@ pub fn job_what_if(members: Vec<JobMember>, changed: u32) -> Result<WhatIf, NoJo
         return Err(NoJobReplay::NoSuchRank { rank: changed, known });
     };
     let alone = members[place].alone.clone();
+    let is_on_host = members.iter().any(|member| member.is_on_host);
     let recorded_ms = members.iter().map(|member| member.replay.recorded_ms).fold(0.0, f64::max);
     let job = Job::of(members.into_iter().map(|member| member.replay).collect())?;
     let searched = alone.scenarios.len() != 1;
@@ -100,6 +121,9 @@ pub fn job_what_if(members: Vec<JobMember>, changed: u32) -> Result<WhatIf, NoJo
             job.ranks().len()
         ),
     );
+    if is_on_host {
+        answer.notes.insert(1, ON_HOST_NOTE.to_owned());
+    }
     answer.statement = format!("On rank {changed} of the job: {}", answer.sentence(searched));
     Ok(answer)
 }

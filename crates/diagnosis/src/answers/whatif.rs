@@ -246,7 +246,9 @@ pub(super) fn replayed<'f>(facts: &'f Facts<'_>) -> Result<&'f Replay, NoReplay>
 }
 
 pub(super) fn of_replay(facts: &Facts<'_>, replay: &Replay, path: &str, wanted: &[Vec<Change>]) -> WhatIf {
-    let baseline_ms = facts.own_step_ms();
+    // Without GPU work, only a replay with collectives knows the step.
+    let has_gpu = !facts.timelines.is_empty();
+    let baseline_ms = if has_gpu { facts.own_step_ms() } else { replay.step_ms() };
     let mut scenarios: Vec<Scenario> = if wanted.is_empty() {
         let tried = candidates(facts).into_iter().map(|changes| scenario(replay, &changes, baseline_ms));
         let mut useful: Vec<Scenario> =
@@ -310,10 +312,11 @@ fn notes(facts: &Facts<'_>, confidence: &Confidence, knows_power: bool) -> Vec<S
     if confidential::is_on(facts.trace) {
         notes.push(confidential::NOTE.to_owned());
     }
-    if !knows_power {
+    let has_gpu = !facts.timelines.is_empty();
+    if has_gpu && !knows_power {
         notes.push("Kernel times stay the same. A GPU that is idle less may lower its clocks: pass a `busbound bench` profile with --machine to include that.".to_owned());
     }
-    if facts.link.source != busbound_machine::LinkSource::Measured {
+    if has_gpu && facts.link.source != busbound_machine::LinkSource::Measured {
         notes.push(format!(
             "Copies use the expected rates of {} ({}); pass a `busbound bench` profile with --machine for measured rates.",
             facts.link.name,

@@ -68,6 +68,7 @@ limitations! {
     HostMemory = "host_memory": "Kernels read their operands as slowly as if these were in host memory (UVA, zero-copy). Only a recording with the link's counters shows whether they are.",
     ProfilerCost = "profiler_cost": "The profiler slows down the host. Without it, the GPU waits less for launches.",
     OneRank = "one_rank": "This is one rank of several. The reason for a slow collective may be visible only in another rank.",
+    FlightRecorder = "flight_recorder": "PyTorch's flight recorder has collectives that never ended, or what the trace lacks about them (`--flight-recorder`).",
     LostRows = "lost_rows": "Rows of GPU work could not be read. No figure includes their time.",
     NoEnd = "no_end": "Some GPU work or calls have no valid end time. No figure includes their time.",
     CpuOnly = "cpu_only": "Without GPU events, the direction of copies, device time, overlap and idle time are unknown.",

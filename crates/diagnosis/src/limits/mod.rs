@@ -79,6 +79,7 @@ const OF_RUN: &[(LimitationId, Check)] = &[
     (LimitationId::HostMemory, One(work::host_memory)),
     (LimitationId::ProfilerCost, One(work::profiler_cost)),
     (LimitationId::OneRank, One(work::one_rank)),
+    (LimitationId::FlightRecorder, Several(work::flight_recorder)),
     (LimitationId::LostRows, Several(loss::rows)),
     (LimitationId::NoEnd, One(loss::no_end)),
     (LimitationId::CpuOnly, One(host_only::no_gpu)),

@@ -5,6 +5,7 @@ use crate::activity::managed;
 use crate::activity::timeline::DeviceTimeline;
 use crate::analysis::incomplete;
 use crate::analysis::slow_operands::SlowOperands;
+use crate::flight;
 use crate::quantity::{bytes, milliseconds};
 use busbound_cause::idle::GapCause;
 
@@ -27,6 +28,13 @@ pub(super) fn unlike_gpus(scope: &Scope<'_>) -> Option<String> {
 fn compute_share(timeline: &DeviceTimeline) -> f64 {
     let span = timeline.hull().map_or(0, |hull| hull.length().get());
     if span == 0 { 0.0 } else { timeline.compute.length().get() as f64 / span as f64 }
+}
+
+pub(super) fn flight_recorder(scope: &Scope<'_>) -> Vec<String> {
+    let Some(dumps) = &scope.options.flight_recorder else { return Vec::new() };
+    let rank = scope.survey.rank.as_ref().map(|ranked| ranked.rank);
+    let sizes = scope.facts.collectives.iter().any(|run| run.bytes.is_none());
+    flight::beside_trace(dumps, rank, sizes)
 }
 
 pub(super) fn no_kernels(scope: &Scope<'_>) -> Option<String> {

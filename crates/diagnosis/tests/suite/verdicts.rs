@@ -284,7 +284,7 @@ fn compare_reports_what_changed_and_whether_it_is_significant() {
 #[test]
 fn a_sweep_names_the_part_that_grew_faster_than_the_label() {
     let runs = [fixture("off_block_pinned_c4"), fixture("off_block_pageable_c4")];
-    let labels = Labels { key: "batch".to_owned(), values: vec![1.0, 2.0] };
+    let labels = Labels::new("batch", vec![1.0, 2.0]);
     let comparison = compare(&runs, Some(&labels));
     let sweep = comparison.sweep.unwrap();
     assert_eq!(sweep.grew_faster[0].part, "copying only");

@@ -1,7 +1,7 @@
 //! Are clocks aligned by collectives, and is the late rank found? Synthetic ranks with known clocks and delays.
 
 use busbound_diagnosis::{Options, Source, diagnose};
-use busbound_fleet::{Fleet, FleetAnswer, JobBasis, MeantimePart, RankName, RankSummary};
+use busbound_fleet::{Fleet, FleetAnswer, JobBasis, MeantimePart, Meeting, RankName, RankSummary};
 use busbound_machine::Machine;
 use busbound_trace::{Collective, MemoryKind, Trace, TraceBuilder, Transfer};
 
@@ -209,4 +209,49 @@ fn collectives_that_contradict_each_other_align_nothing() {
         *start += jitter(i as i64) * 3000;
     }
     assert_eq!(Fleet::of(ranks).answer(None).alignment, None);
+}
+
+/// Four GPUs below one switch: each copies in the first 20 of 70 ms. Clocks differ by hours.
+#[test]
+fn ranks_below_one_switch_say_how_long_they_copy_at_the_same_time() {
+    let job: Vec<Made> = (0..4)
+        .map(|rank| Made { skew_ns: 3_600_000_000_000 * i64::from(rank), ..Made::usual(rank) })
+        .collect();
+    let steps = ends(&job, 20);
+    let mut places = crate::uplinks::one_switch();
+    for (rank, place) in (0..).zip(&mut places) {
+        place.rank = Some(rank);
+    }
+    let fleet = Fleet::of(job.iter().map(|made| summary(made, &steps)));
+    let answer = fleet.answer(Some(&places));
+    let [uplink] = answer.uplinks.as_slice() else { panic!("{:?}", answer.uplinks) };
+    let [copies] = uplink.at_once.as_slice() else { panic!("{uplink:?}") };
+    assert!((copies.ms / copies.compared_ms - 20.0 / 70.0).abs() < 0.01, "{copies:?}");
+    assert!(copies.decided && copies.high_ms - copies.low_ms < 2.0, "{copies:?}");
+    assert!(
+        uplink.statement.contains("H2D copies of two or more of them run at the same time for 29% of"),
+        "{uplink:?}"
+    );
+    // Two ranks below the switch and two elsewhere: then collectives cross the uplink.
+    for place in &mut places[2..] {
+        place.path.iter_mut().for_each(|hop| hop.address = format!("other-{}", hop.address));
+    }
+    let answer = fleet.answer(Some(&places));
+    let meetings =
+        |uplink: &busbound_fleet::SharedUplink| uplink.at_once.iter().map(|one| one.what).collect::<Vec<_>>();
+    assert_eq!(meetings(&answer.uplinks[0]), [Meeting::H2dCopies, Meeting::CopiesAndCollectives]);
+}
+
+/// Without numbered steps no clock is aligned, and nothing is said about what ranks do at the same time.
+#[test]
+fn ranks_with_unknown_clocks_are_not_said_to_copy_at_the_same_time() {
+    let job: Vec<Made> = (0..4).map(|rank| Made { numbered: false, ..Made::usual(rank) }).collect();
+    let steps = ends(&job, 20);
+    let mut places = crate::uplinks::one_switch();
+    for (rank, place) in (0..).zip(&mut places) {
+        place.rank = Some(rank);
+    }
+    let answer = Fleet::of(job.iter().map(|made| summary(made, &steps))).answer(Some(&places));
+    assert!(answer.uplinks[0].at_once.is_empty(), "{:?}", answer.uplinks[0]);
+    assert!(!answer.uplinks[0].statement.contains("aligned clocks"), "{:?}", answer.uplinks[0]);
 }

@@ -15,7 +15,7 @@ fn fixture(name: &str) -> PathBuf {
 }
 
 /// Four GPUs and a NIC below a switch with a PCIe 4 x16 uplink, as `busbound topo --format json` writes it.
-fn one_switch() -> Vec<GpuPlace> {
+pub(crate) fn one_switch() -> Vec<GpuPlace> {
     let root = tempfile::tempdir().unwrap();
     let text = fs::read_to_string(fixture("one_switch4.tree")).unwrap();
     for line in text.lines().filter(|line| !line.starts_with('#')) {

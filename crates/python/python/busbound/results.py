@@ -117,6 +117,24 @@ class Arrivals(Record):
     _records = {"late": LateRank, "longest": CollectiveArrival}
 
 
+class AtOnce(Record):
+    """The time in which two or more ranks use an uplink at once."""
+
+    what: Literal['h2d_copies', 'd2h_copies', 'copies_and_collectives']
+    compared_ms: float
+    """The time that the lanes of all ranks cover."""
+    ms: float
+    """By the clocks as they are aligned."""
+    low_ms: float
+    """If the clocks are off by their error, at least this much …"""
+    high_ms: float
+    """… and at most this much."""
+    any_ms: float
+    """The time in which at least one of the ranks copies."""
+    decided: bool
+    """Whether the clocks are good enough to say it."""
+
+
 class BlockTime(Record):
     name: str
     depth: int
@@ -285,6 +303,21 @@ class Growth(Record):
     """`null` if it was zero in the first run."""
 
 
+class Series(Record):
+    """Runs that differ only in the label."""
+
+    name: str
+    """`memory=pinned`."""
+    runs: list[int]
+    """The positions of its runs, in the order of their values."""
+    statement: str
+    """The answer in a sentence."""
+    grew_faster: list[Growth]
+    """Parts of the step that grew more than the label, most added time first."""
+
+    _records = {"grew_faster": Growth}
+
+
 class Sweep(Record):
     """How the figures follow the label."""
 
@@ -299,9 +332,11 @@ class Sweep(Record):
     exposed_copy_share: list[float | None]
     """Share of the time in which only copies ran; `null` without GPU events."""
     grew_faster: list[Growth]
-    """Parts of the step that grew more than the label, most added time first."""
+    """Parts of the step that grew more than the label, most added time first. Empty if there are several series."""
+    series: list[Series]
+    """The runs by what else they differ in; empty if that is nothing."""
 
-    _records = {"grew_faster": Growth}
+    _records = {"grew_faster": Growth, "series": Series}
 
 
 class Comparison(Answer):
@@ -948,7 +983,7 @@ class LayerWaits(Record):
 
 
 class Limitation(Record):
-    id: Literal['lost', 'end_of_file', 'events', 'gpu_activity', 'gpu_tail', 'runtime_calls', 'correlation', 'operators', 'copy_bytes', 'copy_direction', 'memory_kind', 'gpu_names', 'gpu_of_process', 'graph_nodes', 'kernel_records', 'call_records', 'clocks', 'stream_order', 'copy_rates', 'duplicates', 'graph_work', 'page_faults', 'shapes', 'stacks', 'memory', 'synchronizations', 'steps', 'sampled', 'steps_by_period', 'coverage', 'early_work', 'long_step_left_out', 'outliers_left_out', 'warm_up', 'start_up', 'link_assumed', 'confidential', 'shared_link', 'link_state', 'unlike_gpus', 'link_wrong', 'no_kernels', 'managed_in_kernels', 'host_memory', 'profiler_cost', 'one_rank', 'lost_rows', 'no_end', 'cpu_only', 'asynchronous', 'undecided', 'no_shapes', 'stages', 'blocks']
+    id: Literal['lost', 'end_of_file', 'events', 'gpu_activity', 'gpu_tail', 'runtime_calls', 'correlation', 'operators', 'copy_bytes', 'copy_direction', 'memory_kind', 'gpu_names', 'gpu_of_process', 'graph_nodes', 'kernel_records', 'call_records', 'clocks', 'stream_order', 'copy_rates', 'duplicates', 'graph_work', 'page_faults', 'shapes', 'stacks', 'memory', 'synchronizations', 'steps', 'sampled', 'steps_by_period', 'coverage', 'early_work', 'long_step_left_out', 'outliers_left_out', 'warm_up', 'start_up', 'link_assumed', 'confidential', 'shared_link', 'link_state', 'unlike_gpus', 'link_wrong', 'no_kernels', 'managed_in_kernels', 'host_memory', 'profiler_cost', 'one_rank', 'flight_recorder', 'lost_rows', 'no_end', 'cpu_only', 'asynchronous', 'undecided', 'no_shapes', 'stages', 'blocks']
     text: str
 
 
@@ -1187,7 +1222,7 @@ class Verdict(Record):
     """The two that a mixed verdict consists of, the larger one first; empty for every other verdict."""
     headroom: Headroom | None
     """What the step would take then; `null` if that is not known."""
-    withheld: Literal['lost', 'end_of_file', 'events', 'gpu_activity', 'gpu_tail', 'runtime_calls', 'correlation', 'operators', 'copy_bytes', 'copy_direction', 'memory_kind', 'gpu_names', 'gpu_of_process', 'graph_nodes', 'kernel_records', 'call_records', 'clocks', 'stream_order', 'copy_rates', 'duplicates', 'graph_work', 'page_faults', 'shapes', 'stacks', 'memory', 'synchronizations', 'steps', 'sampled', 'steps_by_period', 'coverage', 'early_work', 'long_step_left_out', 'outliers_left_out', 'warm_up', 'start_up', 'link_assumed', 'confidential', 'shared_link', 'link_state', 'unlike_gpus', 'link_wrong', 'no_kernels', 'managed_in_kernels', 'host_memory', 'profiler_cost', 'one_rank', 'lost_rows', 'no_end', 'cpu_only', 'asynchronous', 'undecided', 'no_shapes', 'stages', 'blocks'] | None
+    withheld: Literal['lost', 'end_of_file', 'events', 'gpu_activity', 'gpu_tail', 'runtime_calls', 'correlation', 'operators', 'copy_bytes', 'copy_direction', 'memory_kind', 'gpu_names', 'gpu_of_process', 'graph_nodes', 'kernel_records', 'call_records', 'clocks', 'stream_order', 'copy_rates', 'duplicates', 'graph_work', 'page_faults', 'shapes', 'stacks', 'memory', 'synchronizations', 'steps', 'sampled', 'steps_by_period', 'coverage', 'early_work', 'long_step_left_out', 'outliers_left_out', 'warm_up', 'start_up', 'link_assumed', 'confidential', 'shared_link', 'link_state', 'unlike_gpus', 'link_wrong', 'no_kernels', 'managed_in_kernels', 'host_memory', 'profiler_cost', 'one_rank', 'flight_recorder', 'lost_rows', 'no_end', 'cpu_only', 'asynchronous', 'undecided', 'no_shapes', 'stages', 'blocks'] | None
     """The limitation because of which there is no verdict; `null` if there is one, or its cause is in the run."""
 
     _records = {"headroom": Headroom}
@@ -1422,6 +1457,34 @@ class RankKernels(Record):
     median_us: float
 
 
+class LaneTimes(Record):
+    """Times of one kind, in order and apart from each other; both lists have the same length."""
+
+    starts_ns: list[int]
+    durations_ns: list[int]
+
+
+class RankLanes(Record):
+    """What one rank does at which times, on its own clock. Empty if its process uses several GPUs."""
+
+    from_ns: int
+    """The lists cover the time from here, in nanoseconds, …"""
+    until_ns: int
+    """… to here: the beginning of a long recording."""
+    h2d: LaneTimes
+    """Copies from host memory to the GPU."""
+    d2h: LaneTimes
+    """Copies from the GPU to host memory."""
+    collectives: LaneTimes
+    """Collectives on the GPU, or on the host if there are none."""
+    collectives_on_host: bool
+    """Whether these collectives run on the host: then they reach the GPU as copies."""
+    compute: LaneTimes
+    """Kernels without communication. Without a GPU, operators on the host."""
+
+    _records = {"collectives": LaneTimes, "compute": LaneTimes, "d2h": LaneTimes, "h2d": LaneTimes}
+
+
 class RankStage(Record):
     """One stage as far as this process runs it, to be joined with the stages of other ranks."""
 
@@ -1527,6 +1590,8 @@ class RankSummary(Answer):
     none of these."""
     host: str | None
     """The machine it ran on, if known from the file name or the user."""
+    lanes: RankLanes | None
+    """When it copied, exchanged data and computed in its first steps, on its own clock."""
     rank: RankedAs | None
     """`null` if neither the trace nor its file name has it."""
     recorded_ms: int | None
@@ -1536,7 +1601,7 @@ class RankSummary(Answer):
     steps: RankSteps | None
     """`null` if no steps are found."""
 
-    _records = {"collective_times": CollectiveTimes, "copies": RankCopies, "environment": Environment, "findings": RankFinding, "gpus": RankGpu, "kernels": RankKernels, "rank": RankedAs, "stages": RankStage, "steps": RankSteps, "time": Parts, "verdict": Verdict}
+    _records = {"collective_times": CollectiveTimes, "copies": RankCopies, "environment": Environment, "findings": RankFinding, "gpus": RankGpu, "kernels": RankKernels, "lanes": RankLanes, "rank": RankedAs, "stages": RankStage, "steps": RankSteps, "time": Parts, "verdict": Verdict}
 
 
 class PipelineStage(Record):
@@ -1633,10 +1698,12 @@ class SharedUplink(Record):
     """Its bandwidth per direction."""
     demands: list[Demand]
     """By direction; directions without copies are left out."""
+    at_once: list[AtOnce]
+    """How long several ranks use it at the same time; empty if their clocks are not aligned."""
     statement: str
     host: str | None
 
-    _records = {"demands": Demand}
+    _records = {"at_once": AtOnce, "demands": Demand}
 
 
 class VerdictCount(Record):
@@ -1797,7 +1864,7 @@ class KindTotal(Record):
 class Missing(Record):
     """One thing missing from the trace."""
 
-    id: Literal['lost', 'end_of_file', 'events', 'gpu_activity', 'gpu_tail', 'runtime_calls', 'correlation', 'operators', 'copy_bytes', 'copy_direction', 'memory_kind', 'gpu_names', 'gpu_of_process', 'graph_nodes', 'kernel_records', 'call_records', 'clocks', 'stream_order', 'copy_rates', 'duplicates', 'graph_work', 'page_faults', 'shapes', 'stacks', 'memory', 'synchronizations', 'steps', 'sampled', 'steps_by_period', 'coverage', 'early_work', 'long_step_left_out', 'outliers_left_out', 'warm_up', 'start_up', 'link_assumed', 'confidential', 'shared_link', 'link_state', 'unlike_gpus', 'link_wrong', 'no_kernels', 'managed_in_kernels', 'host_memory', 'profiler_cost', 'one_rank', 'lost_rows', 'no_end', 'cpu_only', 'asynchronous', 'undecided', 'no_shapes', 'stages', 'blocks']
+    id: Literal['lost', 'end_of_file', 'events', 'gpu_activity', 'gpu_tail', 'runtime_calls', 'correlation', 'operators', 'copy_bytes', 'copy_direction', 'memory_kind', 'gpu_names', 'gpu_of_process', 'graph_nodes', 'kernel_records', 'call_records', 'clocks', 'stream_order', 'copy_rates', 'duplicates', 'graph_work', 'page_faults', 'shapes', 'stacks', 'memory', 'synchronizations', 'steps', 'sampled', 'steps_by_period', 'coverage', 'early_work', 'long_step_left_out', 'outliers_left_out', 'warm_up', 'start_up', 'link_assumed', 'confidential', 'shared_link', 'link_state', 'unlike_gpus', 'link_wrong', 'no_kernels', 'managed_in_kernels', 'host_memory', 'profiler_cost', 'one_rank', 'flight_recorder', 'lost_rows', 'no_end', 'cpu_only', 'asynchronous', 'undecided', 'no_shapes', 'stages', 'blocks']
     what: str
     """What is missing, and why, if known."""
     prevents: str
@@ -1898,6 +1965,8 @@ class Survey(Answer):
     unknown_categories: dict[str, int]
     repairs: dict[str, int]
     profiler_messages: list[str]
+    flight_recorder: list[str]
+    """What dumps of PyTorch's flight recorder say that were given beside the trace; empty without them."""
     gpu_span: Span | None
     rank: RankedAs | None
     span: Span | None

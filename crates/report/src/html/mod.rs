@@ -12,6 +12,7 @@ mod data;
 mod escape;
 mod filters;
 mod grid;
+mod lanes;
 mod overview;
 mod prose;
 mod ranks;

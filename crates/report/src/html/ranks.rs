@@ -5,13 +5,14 @@ use busbound_diagnosis::Unit;
 use busbound_diagnosis::quantity::milliseconds;
 use busbound_fleet::{CollectiveArrival, FleetAnswer, RankSummary};
 
+use super::lanes::lanes;
 use crate::error::RenderError;
 use crate::text::fleet as text;
 
 /// Nothing if the files are not ranks of one run.
 pub(super) fn pictures(fleet: &FleetAnswer) -> Result<String, RenderError> {
     match fleet.not_one_run {
-        None => Ok(heat_map(fleet)? + &arrivals(fleet)?),
+        None => Ok(heat_map(fleet)? + &arrivals(fleet)? + &lanes(fleet)?),
         Some(_) => Ok(String::new()),
     }
 }

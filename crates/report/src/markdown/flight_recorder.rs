@@ -1,5 +1,6 @@
 //! Flight recorder dumps as Markdown.
 
+use busbound_diagnosis::flight::late_ranks;
 use busbound_machine::flight_recorder::FlightRecorder;
 
 use super::{headline, item, rows};
@@ -12,7 +13,7 @@ pub(crate) fn flight_recorder_as_markdown(read: &FlightRecorder) -> String {
     rows(&mut out, &text::TITLES, &text::collectives(read));
     out.push('\n');
     for behind in read.behind.iter().skip(1) {
-        item(&mut out, &text::late(behind));
+        item(&mut out, &late_ranks(behind));
     }
     for open in text::unfinished(read) {
         item(&mut out, &open);

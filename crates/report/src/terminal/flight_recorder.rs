@@ -1,5 +1,6 @@
 //! Flight recorder dumps on the terminal.
 
+use busbound_diagnosis::flight::late_ranks;
 use busbound_machine::flight_recorder::FlightRecorder;
 
 use super::{hanging, headline, rows};
@@ -12,7 +13,7 @@ pub(crate) fn flight_recorder_as_terminal(read: &FlightRecorder, width: u16) -> 
     rows(&mut out, &text::TITLES, &text::collectives(read), width);
     out.push('\n');
     for behind in read.behind.iter().skip(1) {
-        hanging(&mut out, "  ! ", &text::late(behind), width);
+        hanging(&mut out, "  ! ", &late_ranks(behind), width);
     }
     for open in text::unfinished(read) {
         hanging(&mut out, "  ! ", &open, width);

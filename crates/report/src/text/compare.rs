@@ -1,7 +1,7 @@
 //! What does a comparison show in words and rows?
 
 use busbound_diagnosis::quantity::{bytes, count, milliseconds};
-use busbound_diagnosis::{ComparedRun, Comparison, Figure, FigureGroup, FigureUnit, FindingId};
+use busbound_diagnosis::{Comparison, Figure, FigureGroup, FigureUnit, FindingId, Growth};
 
 use super::Table;
 
@@ -202,29 +202,33 @@ pub(crate) fn findings(comparison: &Comparison) -> Vec<String> {
 pub(crate) fn sweep(comparison: &Comparison) -> Option<Table> {
     let sweep = comparison.sweep.as_ref()?;
     let share = |share: Option<f64>| share.map_or("–".to_owned(), |share| format!("{:.0}%", 100.0 * share));
-    let row = |(i, run): (usize, &ComparedRun)| {
+    let row = |i: usize| {
         vec![
-            run.label.clone(),
+            comparison.runs[i].label.clone(),
             milliseconds(sweep.step_ms[i]),
             cell(sweep.throughput[i], FigureUnit::PerSecond),
             share(sweep.busy_share[i]),
             share(sweep.exposed_copy_share[i]),
         ]
     };
-    let rows = comparison.runs.iter().enumerate().map(row).collect();
+    let order: Vec<usize> = match sweep.series.as_slice() {
+        [] => (0..comparison.runs.len()).collect(),
+        several => several.iter().flat_map(|series| series.runs.iter().copied()).collect(),
+    };
+    let rows = order.into_iter().map(row).collect();
     Some(Table { titles: vec!["sweep", "step", "throughput", "GPU busy", "exposed copies"], rows })
 }
 
 /// Which parts of the step grew more than the label.
 pub(crate) fn growth(comparison: &Comparison) -> Vec<String> {
     let Some(sweep) = &comparison.sweep else { return Vec::new() };
-    sweep
-        .grew_faster
-        .iter()
-        .map(|growth| {
-            let factor = growth.factor.map_or("is new".to_owned(), |factor| format!("grew {factor:.1}x"));
-            let beyond = milliseconds(growth.beyond_ms);
-            format!("{} {factor}: {beyond} more than in proportion to {}", growth.part, sweep.key)
-        })
-        .collect()
+    let words = |growth: &Growth| {
+        let factor = growth.factor.map_or("is new".to_owned(), |factor| format!("grew {factor:.1}x"));
+        let beyond = milliseconds(growth.beyond_ms);
+        format!("{} {factor}: {beyond} more than in proportion to {}", growth.part, sweep.key)
+    };
+    let of_series = sweep.series.iter().flat_map(|series| {
+        series.grew_faster.iter().map(|growth| format!("{}: {}", series.name, words(growth)))
+    });
+    sweep.grew_faster.iter().map(words).chain(of_series).collect()
 }

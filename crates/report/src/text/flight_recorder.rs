@@ -1,7 +1,8 @@
 //! The text of flight recorder dumps: which collectives ran, and which did not finish.
 
+use busbound_diagnosis::flight::{late_ranks, unfinished_collective};
 use busbound_diagnosis::quantity::{bytes, count, milliseconds};
-use busbound_machine::flight_recorder::{Behind, FlightRecorder, RecordedCollective, State, Unfinished};
+use busbound_machine::flight_recorder::{FlightRecorder, RecordedCollective};
 
 use super::plural;
 
@@ -17,41 +18,13 @@ pub(crate) fn statement(read: &FlightRecorder) -> String {
         0 => "all finished".to_owned(),
         n => format!("{} not finished", count(n as u64)),
     };
-    let behind = read.behind.first().map_or(String::new(), |behind| format!(" {}", late(behind)));
+    let behind = read.behind.first().map_or(String::new(), |behind| format!(" {}", late_ranks(behind)));
     format!("{recorded} of {ranks}, {open}.{behind}")
-}
-
-/// Who issued less than the others.
-pub(crate) fn late(behind: &Behind) -> String {
-    let ranks: Vec<String> = behind.ranks.iter().take(LISTED).map(u32::to_string).collect();
-    let more = if behind.ranks.len() > LISTED { " and others" } else { "" };
-    let one = behind.ranks.len() == 1;
-    format!(
-        "{} {}{more} issued {} collectives of {}, others {}: look at what {} did instead.",
-        if one { "Rank" } else { "Ranks" },
-        ranks.join(", "),
-        count(behind.issued),
-        behind.group,
-        count(behind.furthest),
-        if one { "it" } else { "they" },
-    )
 }
 
 /// Collectives that had not finished, oldest first.
 pub(crate) fn unfinished(read: &FlightRecorder) -> Vec<String> {
-    let one = |open: &Unfinished| {
-        let state = if open.state == State::Started { "started" } else { "queued" };
-        let place = open.place.as_ref().map_or(String::new(), |place| format!(", from {place}"));
-        format!(
-            "rank {}: {} number {} of {}, {}, {state}{place}",
-            open.rank,
-            open.operation,
-            open.sequence,
-            open.group,
-            bytes(open.bytes)
-        )
-    };
-    let mut all: Vec<String> = read.unfinished.iter().take(LISTED).map(one).collect();
+    let mut all: Vec<String> = read.unfinished.iter().take(LISTED).map(unfinished_collective).collect();
     if read.unfinished.len() > LISTED {
         all.push(format!("{} more; --format json lists all", count((read.unfinished.len() - LISTED) as u64)));
     }

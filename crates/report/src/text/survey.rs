@@ -203,9 +203,9 @@ fn lost_part(part: &LostPart, gzip: bool) -> String {
     format!("{}: {times}at byte {}{place}{skipped}", part.text, part.first_offset)
 }
 
-/// What was repaired, not kept or not recognized.
+/// What was repaired, not kept or not recognized, and what dumps beside the trace say.
 pub(crate) fn remarks(survey: &Survey) -> Vec<String> {
-    let mut remarks = Vec::new();
+    let mut remarks = survey.flight_recorder.clone();
     if !survey.repairs.is_empty() {
         let list = survey.repairs.iter().map(|(repair, n)| format!("{} {}", count(*n), repair.describe()));
         remarks.push(format!("Repaired: {}.", list.collect::<Vec<_>>().join(", ")));

@@ -76,7 +76,7 @@ fn every_figure_is_one_row_of_the_page() {
 
 #[test]
 fn a_sweep_shows_its_throughput_in_plain_factors() {
-    let labels = Labels { key: "batch".to_owned(), values: vec![1.0, 2.0] };
+    let labels = Labels::new("batch", vec![1.0, 2.0]);
     let names = ["off_block_pinned_c4.json.gz", "off_block_pageable_c4.json.gz"];
     let text = shown(&names, Some(&labels), Format::Terminal);
     assert!(

@@ -21,7 +21,7 @@ use crate::unit::Unit;
 pub use change::{Change, Outcome};
 pub use parts::PartChange;
 pub use stages::StageChange;
-pub use sweep::{Growth, Labels, Sweep};
+pub use sweep::{Growth, Labels, Series, SeriesLabel, Sweep};
 
 pub const COMPARISON_SCHEMA: &str = "busbound.comparison/2";
 
@@ -185,7 +185,7 @@ fn environment(runs: &[Diagnosis], labels: Option<&Labels>) -> Vec<String> {
 
 fn label(labels: Option<&Labels>, index: usize, runs: usize) -> String {
     match (labels, index) {
-        (Some(labels), i) => format!("{}={}", labels.key, labels.values[i]),
+        (Some(labels), i) => labels.of_run(i),
         (None, 0) if runs == 2 => "before".to_owned(),
         (None, 1) if runs == 2 => "after".to_owned(),
         (None, i) => format!("run {}", i + 1),

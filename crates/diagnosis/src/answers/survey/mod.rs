@@ -60,6 +60,8 @@ pub struct Survey {
     pub unknown_categories: BTreeMap<String, u64>,
     pub repairs: BTreeMap<Repair, u64>,
     pub profiler_messages: Vec<String>,
+    /// What dumps of PyTorch's flight recorder say that were given beside the trace; empty without them.
+    pub flight_recorder: Vec<String>,
 }
 
 /// The file and how much of it could be read.
@@ -243,6 +245,7 @@ pub fn survey(trace: &Trace, source: &Source) -> Survey {
         unknown_categories: stats.unknown_categories.clone(),
         repairs: stats.repairs.clone(),
         profiler_messages: trace.origin().profiler_messages.clone(),
+        flight_recorder: Vec::new(),
     };
     survey.missing = missing::missing(trace, &totals, &survey);
     let withheld = why_incomplete(trace, &survey).map(|withheld| withheld.id);

@@ -21,7 +21,7 @@ fn runs_with_different_units_are_not_compared() {
     let empty = diagnosis(&[kernel("k", 7, 1, 0, 0)], "NVIDIA H200");
     let host = diagnosis(&[step(0, 0, 900), step(1, 1000, 900)], "NVIDIA H200");
     for (a, b) in [(&marked, &bare), (&bare, &empty), (&marked, &host)] {
-        let labels = Labels { key: "batch".to_owned(), values: vec![1.0, 2.0] };
+        let labels = Labels::new("batch", vec![1.0, 2.0]);
         let comparison = compare(&[a.clone(), b.clone()], Some(&labels));
         assert!(comparison.statement.starts_with("Cannot compare these runs"), "{}", comparison.statement);
         assert!(comparison.figures.is_empty() && comparison.sweep.is_none());

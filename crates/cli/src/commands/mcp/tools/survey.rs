@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use super::super::fields::Field;
 use super::runs::{ONE_OR_MORE, paths_field};
 use super::{Asked, Tool, ToolAnswer, json_of, members, text_of};
-use crate::commands::survey::{beside_traces, files_beside_traces, flight_recorder};
+use crate::commands::survey::beside_traces;
 use crate::failure::Failure;
-use crate::io::kind::FileKind;
-use crate::request::{read_compile_logs, read_nccl_logs};
+use crate::io::kind::{FileKind, files_beside_traces};
+use crate::request::{flight_recorder, read_compile_logs, read_nccl_logs};
 
 pub(super) const TOOL: Tool = Tool {
     name: "survey",
