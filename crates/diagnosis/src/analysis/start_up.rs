@@ -74,10 +74,11 @@ fn initialization(facts: &Facts<'_>) -> Option<String> {
     if facts.window.steps.len() > FEW_STEPS {
         return None;
     }
-    let parts = parts(facts);
+    let loads = Loads::of(facts);
+    let parts = parts(facts, &loads);
     let all = facts.time.analyzed_ms;
     let total = idle_ms(facts, &union(parts.iter().map(|part| &part.times)));
-    let enough = if is_still_loading(facts) { STILL_LOADING_SHARE } else { INITIALIZES_SHARE };
+    let enough = if is_still_loading(facts, &loads) { STILL_LOADING_SHARE } else { INITIALIZES_SHARE };
     if total < enough * all {
         return None;
     }
@@ -129,13 +130,15 @@ struct Part {
     times: CallTimes,
 }
 
-fn parts(facts: &Facts<'_>) -> Vec<Part> {
+fn parts(facts: &Facts<'_>, loads: &Loads<'_>) -> Vec<Part> {
     let named = |what: &str, times| Part { what: what.to_owned(), subject: what.to_owned(), times };
     let is_long = |call: &Event<'_>| call.duration().as_millis() >= INITIALIZES_MS;
-    let short = loads(facts).filter(|call| !is_long(call));
-    let loading: Vec<Event<'_>> = first_uses(facts).into_iter().chain(short).collect();
+    let short = loads.calls.iter().filter(|call| !is_long(call));
     let mut parts = vec![
-        named("loading kernels at their first use", call_times(loading)),
+        named(
+            "loading kernels at their first use",
+            call_times(loads.first_uses.iter().chain(short).copied()),
+        ),
         named("capturing CUDA graphs", captures(facts)),
         named("compiling", compilations(facts)),
     ];
@@ -158,26 +161,39 @@ fn parts(facts: &Facts<'_>) -> Vec<Part> {
 
 /// Whether the device mostly waits for the host, and kernels are loaded for the first time up to the end: nothing shows what the program does
 /// once it has started.
-fn is_still_loading(facts: &Facts<'_>) -> bool {
+fn is_still_loading(facts: &Facts<'_>, loads: &Loads<'_>) -> bool {
     let hulls = facts.timelines.iter().filter_map(|line| line.busy.hull());
     let Some(all) = hulls.reduce(Interval::hull).filter(|_| facts.unit() == Unit::Trace) else {
         return false;
     };
     let idle: f64 = facts.idle.iter().map(|cause| cause.ms).sum();
     let late = (1.0 - LATE) * all.length().as_millis();
-    let loads = first_uses(facts).into_iter().chain(loads(facts));
-    idle >= HOST_SHARE * facts.time.analyzed_ms
-        && loads.into_iter().any(|call| (call.start() - all.start).as_millis() >= late)
+    let is_late = |call: &Event<'_>| (call.start() - all.start).as_millis() >= late;
+    idle >= HOST_SHARE * facts.time.analyzed_ms && loads.first_uses.iter().chain(&loads.calls).any(is_late)
 }
 
-/// Calls that load kernels.
-fn loads<'f>(facts: &'f Facts<'_>) -> impl Iterator<Item = Event<'f>> {
-    let is_load = |call: &Event<'_>| facts.host.call_kind(call) == Call::Load;
-    facts.host.rare_calls().filter(move |call| is_load(call) && call.duration().as_millis() >= LOADS_MS)
+/// Calls that load kernels, each at least [`LOADS_MS`] long.
+struct Loads<'f> {
+    /// Launches that load their kernel: the first of it.
+    first_uses: Vec<Event<'f>>,
+    /// Calls for loading.
+    calls: Vec<Event<'f>>,
 }
 
-/// Launch calls that load their kernel: long, and the first of it.
-fn first_uses<'f>(facts: &'f Facts<'_>) -> Vec<Event<'f>> {
+impl<'f> Loads<'f> {
+    fn of(facts: &'f Facts<'_>) -> Self {
+        let is_long = |call: &Event<'_>| call.duration().as_millis() >= LOADS_MS;
+        let is_load = |call: &Event<'_>| facts.host.call_kind(call) == Call::Load && is_long(call);
+        let launches = first_kernels(facts).filter_map(|kernel| facts.host.call_behind(&kernel));
+        Self {
+            first_uses: launches.filter(is_long).collect(),
+            calls: facts.host.rare_calls().filter(is_load).collect(),
+        }
+    }
+}
+
+/// The first kernel of each name.
+fn first_kernels<'f>(facts: &'f Facts<'_>) -> impl Iterator<Item = Event<'f>> {
     let mut first: Vec<Option<Event<'_>>> = vec![None; facts.trace.names().len()];
     for kernel in facts.trace.events().filter(|event| event.kind() == EventKind::Kernel) {
         let known = &mut first[kernel.name_id().index()];
@@ -185,8 +201,7 @@ fn first_uses<'f>(facts: &'f Facts<'_>) -> Vec<Event<'f>> {
             *known = Some(kernel);
         }
     }
-    let calls = first.iter().flatten().filter_map(|kernel| facts.host.call_behind(kernel));
-    calls.filter(|call| call.duration().as_millis() >= LOADS_MS).collect()
+    first.into_iter().flatten()
 }
 
 /// Launches into a graph that is captured run nothing.
