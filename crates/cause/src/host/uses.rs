@@ -54,6 +54,11 @@ impl HostUse {
     pub fn is_work(self) -> bool {
         Self::WORK.contains(&self)
     }
+    /// Work on data in host memory. It needs the CPU, however the work of the device is launched.
+    pub fn is_on_data(self) -> bool {
+        matches!(self, Self::Input | Self::Optimizer | Self::Gather | Self::Cast | Self::Random)
+    }
+
 
     pub fn describe(self) -> &'static str {
         match self {

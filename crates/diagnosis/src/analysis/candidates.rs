@@ -3,12 +3,13 @@
 use busbound_trace::Direction;
 use busbound_whatif::replay::{
     Async, Change, Coalesce, CudaGraph, Keep, LoaderPin, NoSync, Optimizer, Pin, Prefetch, Resident, Stage,
-    Stream,
+    Stream, Workers,
 };
 
 use crate::analysis::confidential;
 use crate::analysis::cpu_optimizer::CpuOptimizer;
 use crate::analysis::facts::Facts;
+use crate::analysis::input_loader::InputLoader;
 use crate::analysis::program::Program;
 use crate::analysis::returned::Returned;
 
@@ -55,6 +56,9 @@ pub(crate) fn candidates(facts: &Facts<'_>) -> Vec<Vec<Change>> {
         let offered =
             [(Optimizer::Overlap, !optimizer.is_overlapped), (Optimizer::Gpu, optimizer.on_gpu.is_some())];
         all.extend(offered.into_iter().filter(|(_, is)| *is).map(|(change, _)| vec![change.into()]));
+    }
+    if let Some(loader) = InputLoader::of(facts).filter(|loader| loader.is_in_main_process) {
+        all.push(vec![Workers(loader.workers()).into()]);
     }
     if pageable {
         all.push(vec![Stage.into()]);

@@ -7,6 +7,7 @@ mod compared;
 mod copies;
 pub(crate) mod events;
 mod foreign;
+mod loading;
 mod no_gpu;
 mod odd_traces;
 mod one_off;

@@ -78,12 +78,12 @@ fn reads_within_steps(graph: &Model) -> bool {
     reads.count() > graph.steps
 }
 
-/// All launches become one; `kept` of the host work between them stays.
+/// All launches become one; `kept` of the host work for them stays, and all work on data in host memory.
 fn capture(graph: &mut Model, calls: &[CallId], kept: f64, node_gap: Time) {
     for &call in calls {
         let call = &mut graph.calls[call];
         for (what, time) in &mut call.since.uses {
-            if *what != HostUse::Input {
+            if !what.is_on_data() {
                 *time = (*time as f64 * kept) as Time;
             }
         }
