@@ -12,6 +12,7 @@ mod no_gpu;
 mod odd_traces;
 mod one_off;
 mod operands;
+mod overstated;
 mod predictions;
 mod recordings;
 mod resources;

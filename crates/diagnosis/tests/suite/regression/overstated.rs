@@ -1,0 +1,62 @@
+//! Does an answer promise or name more than a trace shows? Each was so on a public trace; these are small ones like it.
+
+use std::ops::Range;
+
+use busbound_diagnosis::{Bound, Unit};
+use busbound_trace::{MemoryKind, Trace, Transfer};
+
+use super::claims::{MS, Program, US, found};
+
+/// Repeats five kernels, each with its own name: `times` of 0.5 ms each from the start of `host` on.
+fn repeat_five(program: &mut Program, from: i64, times: i64) -> Range<i64> {
+    for i in 0..5 * times {
+        let at = from + i * 100 * US;
+        program.kernel(
+            ["norm", "qkv", "attention", "out", "mlp"][(i % 5) as usize],
+            at,
+            at + 10 * US,
+            60 * US,
+        );
+    }
+    from..from + times * 500 * US
+}
+
+/// The layers of one pass were "iterations".
+#[test]
+fn layers_inside_one_call_are_no_iterations() {
+    let unit = |is_one_call: bool| {
+        let mut program = Program::new();
+        let time = repeat_five(&mut program, MS, 12);
+        if is_one_call {
+            program.trace.python_frame(
+                program.host,
+                "nn.Module: Transformer_0",
+                time.start - US..time.end + US,
+            );
+        }
+        let steps = program.diagnosed().window.steps;
+        steps.map_or(Unit::Trace, |steps| steps.found.unit())
+    };
+    assert_eq!(unit(true), Unit::Trace);
+    assert_eq!(unit(false), Unit::Iteration);
+}
+
+/// What a program copies before it ends was part of the last detected iteration, which made the verdict another one.
+#[test]
+fn the_last_iteration_is_as_long_as_the_others() {
+    let mut program = Program::new();
+    let time = repeat_five(&mut program, 0, 20);
+    for i in 0..3 {
+        let at = time.end + 2 * MS + i * 4 * MS;
+        let result = Transfer::device_to_host(MemoryKind::Pageable, 32 << 20);
+        program.named_copy("cudaMemcpy", at..at + MS, result, at + 100 * US..at + MS - 10 * US);
+    }
+    let run = program.diagnosed();
+    let steps = run.window.steps.as_ref().expect("iterations are detected");
+    assert!(steps.max_ms < 1.2 * steps.p50_ms, "{steps:?}");
+    assert!(
+        run.verdict.bound != Bound::Mixed && run.time.exposed_bus_copy_ms == 0.0,
+        "{}",
+        run.verdict.because
+    );
+}
