@@ -38,6 +38,8 @@ const FEW_EVENTS: usize = 10;
 /// As many are few if most of them run only once.
 const FEW_DISTINCT: usize = 50;
 const MOSTLY_ONCE: usize = 2;
+/// In a smaller share of the recording the GPU hardly ran, with any number of kernels that do not repeat.
+const HARDLY: f64 = 0.001;
 /// Where there is this much work, and the same runs this often on average, libraries and memory were set up long before most of it.
 const MUCH_WORK: usize = 100;
 const REPEATS: usize = 10;
@@ -266,18 +268,17 @@ fn only_few(facts: &Facts<'_>) -> Option<String> {
     if facts.unit() != Unit::Trace {
         return None;
     }
-    let work: Vec<Event<'_>> =
-        facts.trace.events().filter(|event| event.kind().is_gpu_work()).take(FEW_DISTINCT + 1).collect();
+    let work: Vec<Event<'_>> = facts.trace.events().filter(|event| event.kind().is_gpu_work()).collect();
     let names: BTreeSet<NameId> = work.iter().map(Event::name_id).collect();
     let is_few =
         work.len() <= FEW_EVENTS || work.len() <= FEW_DISTINCT && work.len() <= MOSTLY_ONCE * names.len();
-    if work.is_empty() || !is_few {
+    if work.is_empty() || !is_few && repeats(facts) {
         return None;
     }
     let recorded = facts.trace.events().map(|event| event.interval()).reduce(Interval::hull)?.length();
     let took = IntervalSet::from_unsorted(work.iter().map(|event| event.interval())).length();
     let (took, recorded) = (took.as_millis(), recorded.as_millis());
-    if took >= LITTLE * recorded {
+    if took >= if is_few { LITTLE } else { HARDLY } * recorded {
         return None;
     }
     let (took, recorded) = (milliseconds(took), milliseconds(recorded));

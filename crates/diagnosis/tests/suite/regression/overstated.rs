@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use busbound_diagnosis::{Bound, Unit};
+use busbound_diagnosis::{Bound, LimitationId, Unit};
 use busbound_trace::{MemoryKind, Trace, Transfer};
 
 use super::claims::{MS, Program, US, found};
@@ -56,6 +56,23 @@ fn the_last_iteration_is_as_long_as_the_others() {
     assert!(steps.max_ms < 1.2 * steps.p50_ms, "{steps:?}");
     assert!(
         run.verdict.bound != Bound::Mixed && run.time.exposed_bus_copy_ms == 0.0,
+        "{}",
+        run.verdict.because
+    );
+}
+
+/// "Host-bound: 100% of the 3.20 s trace", of 56 kernels and copies that take 0.06 ms.
+#[test]
+fn a_gpu_that_hardly_ran_has_no_verdict() {
+    let mut program = Program::new();
+    for i in 0..56i64 {
+        let at = i * 57 * MS;
+        program.kernel(&format!("kernel{}", i * i % 97), at, at + 10 * US, US);
+    }
+    let run = program.diagnosed();
+    assert_eq!(run.verdict.withheld, Some(LimitationId::StartUp), "{}", run.verdict.statement);
+    assert!(
+        run.verdict.because.contains("56 kernels, 56.0 µs in total, are the only GPU work"),
         "{}",
         run.verdict.because
     );
