@@ -270,18 +270,20 @@ impl<'a> Facts<'a> {
 
     /// Host work that a device waited for, most first.
     pub(crate) fn host_work(&self) -> &[HostWork] {
-        let is_step = |name: &str| self.marks_steps(name) || name.starts_with("ProfilerStep#");
+        let is_step = |name: &str| {
+            self.marks_steps(name) || name.starts_with("ProfilerStep#") || self.host.is_around_all(name)
+        };
         self.host_work.get_or_init(|| host_work(self.trace, &self.gaps, &self.breakdown, is_step))
     }
 
-    /// The part of the trace that [`replay`](Self::replay) covers.
-    pub(crate) fn replayed_part(&self) -> Option<&Replayed> {
     /// What shows that the program computes on the CPU; `None` if nothing does.
     pub(crate) fn on_cpu(&self) -> Option<&OnCpu> {
         let has_gpu = !self.timelines.is_empty() || self.host.launches().len() > 0;
         self.on_cpu.get_or_init(|| on_cpu(self.trace, has_gpu)).as_ref()
     }
 
+    /// The part of the trace that [`replay`](Self::replay) covers.
+    pub(crate) fn replayed_part(&self) -> Option<&Replayed> {
         self.replayed.as_ref()
     }
 

@@ -77,3 +77,22 @@ fn a_gpu_that_hardly_ran_has_no_verdict() {
         run.verdict.because
     );
 }
+
+/// "Mostly in distributed_training": the range that the whole program is in.
+#[test]
+fn a_range_around_the_program_is_no_place() {
+    let because = |outer: &str| {
+        let mut program = Program::new();
+        program.trace.annotation(program.host, outer, 0..400 * MS);
+        for i in 0..100i64 {
+            let at = MS + i * 3_900 * US;
+            program.trace.annotation(program.host, "prepare", at + 900 * US..at + 1_200 * US);
+            program.kernel("gemm", at + 3_800 * US, at + 3_810 * US, 300 * US);
+        }
+        let run = program.diagnosed();
+        assert_eq!(run.verdict.bound, Bound::Host, "{}", run.verdict.statement);
+        format!("{} {:?}", run.verdict.because, run.host)
+    };
+    let text = because("whole_program");
+    assert!(!text.contains("whole_program") && text.contains("prepare"), "{text}");
+}
