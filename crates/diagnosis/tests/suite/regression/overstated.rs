@@ -2,10 +2,19 @@
 
 use std::ops::Range;
 
-use busbound_diagnosis::{Bound, LimitationId, Unit};
+use busbound_diagnosis::{Bound, LimitationId, Options, Unit, what_if};
+use busbound_machine::Machine;
 use busbound_trace::{MemoryKind, Trace, Transfer};
+use busbound_whatif::replay::{Change, CudaGraph};
 
 use super::claims::{MS, Program, US, found};
+
+/// Milliseconds per step now and with a change.
+fn predicted(trace: &Trace, change: Change) -> (f64, f64) {
+    let machine = Machine::named("pcie4x16").unwrap();
+    let answer = what_if(trace, "built", &machine, &Options::default(), &[vec![change]]).unwrap();
+    (answer.baseline_ms, answer.scenarios[0].step_ms)
+}
 
 /// Repeats five kernels, each with its own name: `times` of 0.5 ms each from the start of `host` on.
 fn repeat_five(program: &mut Program, from: i64, times: i64) -> Range<i64> {
@@ -95,4 +104,16 @@ fn a_range_around_the_program_is_no_place() {
     };
     let text = because("whole_program");
     assert!(!text.contains("whole_program") && text.contains("prepare"), "{text}");
+}
+
+/// Kernels of a microsecond were predicted to follow each other without a gap in a CUDA graph.
+#[test]
+fn short_kernels_of_a_graph_keep_their_distance() {
+    let mut program = Program::new();
+    for i in 0..1000i64 {
+        let at = i * 20 * US;
+        program.kernel("add", at, at + 8 * US, 500);
+    }
+    let (now, step_ms) = predicted(&program.trace.finish(), CudaGraph.into());
+    assert!((1.1..1.3).contains(&step_ms) && now > 15.0, "{step_ms} of {now}");
 }
