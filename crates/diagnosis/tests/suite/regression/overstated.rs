@@ -5,7 +5,7 @@ use std::ops::Range;
 use busbound_diagnosis::{Bound, LimitationId, Options, Unit, what_if};
 use busbound_machine::Machine;
 use busbound_trace::{MemoryKind, Trace, Transfer};
-use busbound_whatif::replay::{Change, CudaGraph};
+use busbound_whatif::replay::{Change, CudaGraph, Pin};
 
 use super::claims::{MS, Program, US, found};
 
@@ -116,4 +116,21 @@ fn short_kernels_of_a_graph_keep_their_distance() {
     }
     let (now, step_ms) = predicted(&program.trace.finish(), CudaGraph.into());
     assert!((1.1..1.3).contains(&step_ms) && now > 15.0, "{step_ms} of {now}");
+}
+
+/// Pinning "saves 48.3 ms" of copies whose calls take 41 ms.
+#[test]
+fn pinning_saves_no_more_than_its_copies_take() {
+    let (mut program, count, call) = (Program::new(), 48i64, 850 * US);
+    for i in 0..count {
+        let at = i * 4 * MS;
+        let batch = Transfer::host_to_device(MemoryKind::Pageable, 4_500_000);
+        program.named_copy("cuMemcpyHtoDAsync_v2", at..at + call, batch, at + 400 * US..at + call - 10 * US);
+    }
+    let (now, step_ms) = predicted(&program.trace.finish(), Pin.into());
+    let calls_ms = (count * call) as f64 / 1e6;
+    assert!(
+        now - step_ms <= 1.01 * calls_ms && now - step_ms > 0.5 * calls_ms,
+        "{now} to {step_ms}, {calls_ms}"
+    );
 }
