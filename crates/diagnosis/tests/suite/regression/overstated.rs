@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use busbound_diagnosis::{Bound, LimitationId, Options, Unit, what_if};
+use busbound_diagnosis::{Bound, FindingId, LimitationId, Options, Unit, what_if};
 use busbound_machine::Machine;
 use busbound_trace::{MemoryKind, Trace, Transfer};
 use busbound_whatif::replay::{Change, CudaGraph, Pin};
@@ -133,4 +133,21 @@ fn pinning_saves_no_more_than_its_copies_take() {
         now - step_ms <= 1.01 * calls_ms && now - step_ms > 0.5 * calls_ms,
         "{now} to {step_ms}, {calls_ms}"
     );
+}
+
+/// A loop that reads a flag after each kernel to know whether to go on was promised the time without the reads.
+#[test]
+fn a_value_that_decides_what_runs_next_promises_nothing() {
+    let mut program = Program::new();
+    for i in 0..300i64 {
+        let at = i * 400 * US;
+        program.kernel("relax", at, at + 10 * US, 200 * US);
+        let flag = Transfer::device_to_host(MemoryKind::Pageable, 4);
+        let copied = at + 212 * US..at + 214 * US;
+        program.named_copy("cudaMemcpy", at + 20 * US..at + 220 * US, flag, copied);
+    }
+    let run = program.diagnosed();
+    let sync = found(&run, FindingId::SyncInLoop).expect("the host waits in each iteration");
+    assert!(!sync.saving_known && sync.fix.contains("decides"), "{sync:?}");
+    assert!(run.prize.is_none_or(|prize| prize.fixes.iter().all(|fix| fix.apply != ["nosync"])));
 }
