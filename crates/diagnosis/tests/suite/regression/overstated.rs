@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use busbound_diagnosis::{Bound, FindingId, LimitationId, Options, Unit, what_if};
 use busbound_machine::Machine;
-use busbound_trace::{MemoryKind, Trace, Transfer};
+use busbound_trace::{MemoryKind, Migration, MigrationCause, Trace, Transfer};
 use busbound_whatif::replay::{Change, CudaGraph, Pin};
 
 use super::claims::{MS, Program, US, found};
@@ -150,4 +150,22 @@ fn a_value_that_decides_what_runs_next_promises_nothing() {
     let sync = found(&run, FindingId::SyncInLoop).expect("the host waits in each iteration");
     assert!(!sync.saving_known && sync.fix.contains("decides"), "{sync:?}");
     assert!(run.prize.is_none_or(|prize| prize.fixes.iter().all(|fix| fix.apply != ["nosync"])));
+}
+
+/// Time in which the host reads managed memory, page by page, was idle time "whose cause is not visible".
+#[test]
+fn the_host_that_touches_managed_memory_is_named() {
+    let mut program = Program::new();
+    for i in 0..20i64 {
+        program.kernel("add", i * MS, i * MS + 10 * US, 900 * US);
+    }
+    for i in 0..400i64 {
+        let at = 20 * MS + i * 500 * US;
+        let pages = Transfer::device_to_host(MemoryKind::Managed, 64 << 10);
+        let migration = Migration { address: None, cause: MigrationCause::Fault };
+        program.trace.copy(program.stream, pages, at..at + 20 * US).migration(migration);
+    }
+    let run = program.diagnosed();
+    assert!(!run.verdict.statement.contains("not visible"), "{}", run.verdict.statement);
+    assert!(run.verdict.because.contains("managed memory"), "{}", run.verdict.because);
 }
