@@ -74,6 +74,12 @@ impl Syncs {
         self.totals.iter().find(|total| total.reason == reason)
     }
 
+    /// Whether most of the waiting within steps is for values by which the program decides, or may decide, what to launch next.
+    pub(crate) fn mostly_decide(&self) -> bool {
+        let deciding_ms: f64 = self.totals.iter().map(|total| total.deciding_ms).sum();
+        2.0 * deciding_ms > self.avoidable().ms
+    }
+
     /// Synchronizations within steps that the program could avoid.
     pub(crate) fn avoidable(&self) -> Waits {
         let mut waits = Waits { count: 0, ms: 0.0 };

@@ -64,6 +64,12 @@ pub(crate) fn candidates(facts: &Facts<'_>) -> Vec<Vec<Change>> {
         all.push(vec![Stage.into()]);
     }
     all.retain(|changes| !changes.is_empty());
+    // Values that decide what runs next can neither be left unread nor be read together.
+    if facts.syncs.mostly_decide() {
+        all.retain(|changes| {
+            !changes.iter().any(|change| matches!(change, Change::NoSync(_) | Change::Coalesce(_)))
+        });
+    }
     if confidential::is_on(facts.trace) {
         all.retain(|changes| !changes.iter().any(confidential::is_moot));
     }

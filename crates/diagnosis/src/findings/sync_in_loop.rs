@@ -108,13 +108,8 @@ impl<'s> Waits<'s> {
         self.all().map(|total| total.within_step_ms).sum()
     }
 
-    /// Whether most of the waiting is for values by which the program decides, or may decide, what to launch next.
-    fn decide(&self) -> bool {
-        2.0 * self.all().map(|total| total.deciding_ms).sum::<f64>() > self.host_ms()
-    }
-
     fn fix(&self, facts: &Facts<'_>) -> Fix {
-        if self.decide() {
+        if facts.syncs.mostly_decide() {
             // Replayed, it would gain as if no value decided anything.
             return Fix::new(DECIDES).doing("reading values less often").gains_nothing().saving_known(false);
         }

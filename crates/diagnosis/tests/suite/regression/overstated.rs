@@ -138,18 +138,26 @@ fn pinning_saves_no_more_than_its_copies_take() {
 /// A loop that reads a flag after each kernel to know whether to go on was promised the time without the reads.
 #[test]
 fn a_value_that_decides_what_runs_next_promises_nothing() {
-    let mut program = Program::new();
-    for i in 0..300i64 {
-        let at = i * 400 * US;
-        program.kernel("relax", at, at + 10 * US, 200 * US);
-        let flag = Transfer::device_to_host(MemoryKind::Pageable, 4);
-        let copied = at + 212 * US..at + 214 * US;
-        program.named_copy("cudaMemcpy", at + 20 * US..at + 220 * US, flag, copied);
-    }
-    let run = program.diagnosed();
+    let loop_on_a_flag = || {
+        let mut program = Program::new();
+        for i in 0..300i64 {
+            let at = i * 400 * US;
+            program.kernel("relax", at, at + 10 * US, 200 * US);
+            let flag = Transfer::device_to_host(MemoryKind::Pageable, 4);
+            let copied = at + 212 * US..at + 214 * US;
+            program.named_copy("cudaMemcpy", at + 20 * US..at + 220 * US, flag, copied);
+        }
+        program
+    };
+    let run = loop_on_a_flag().diagnosed();
     let sync = found(&run, FindingId::SyncInLoop).expect("the host waits in each iteration");
     assert!(!sync.saving_known && sync.fix.contains("decides"), "{sync:?}");
     assert!(run.prize.is_none_or(|prize| prize.fixes.iter().all(|fix| fix.apply != ["nosync"])));
+    let (trace, machine) = (loop_on_a_flag().trace.finish(), Machine::named("pcie4x16").unwrap());
+    let tried = what_if(&trace, "built", &machine, &Options::default(), &[]).unwrap();
+    let is_read_less =
+        |apply: &Vec<String>| apply.iter().any(|change| change == "nosync" || change == "coalesce");
+    assert!(!tried.scenarios.iter().any(|one| is_read_less(&one.apply)), "{}", tried.statement);
 }
 
 /// Time in which the host reads managed memory, page by page, was idle time "whose cause is not visible".
