@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
-use busbound_trace::{Call, Event, EventId, Interval, IntervalSet, Nanos, Timestamp, Trace, TrackId};
+use busbound_trace::{
+    Call, Direction, Event, EventId, Interval, IntervalSet, MigrationCause, Nanos, Timestamp, Trace, TrackId,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::graph::{Graph, WorkId};
@@ -274,6 +276,7 @@ pub fn causes<'a>(terms: Terms<'_, 'a>, device: i32, gaps: &IntervalSet) -> Gaps
     let order = graph.in_order(device);
     let work = |place: usize| order.get(place).map(|id| id.get());
     let migrates = |work: WorkId| trace.event(graph.work[work].event).migration().is_some();
+    let is_touched_by_host = |work: WorkId| is_host_touch(&trace.event(graph.work[work].event));
     let call_of = |work: WorkId| graph.work[work].call().map(|call| trace.event(graph.calls[call].event));
     let (mut next, mut awaited) = (0, 0);
     // The last work that a call launched, and when the device became idle after such work.
@@ -299,6 +302,12 @@ pub fn causes<'a>(terms: Terms<'_, 'a>, device: i32, gaps: &IntervalSet) -> Gaps
             (Some(before), Some(call)) if launches.ran_unseen(&before, &call) => {
                 all.add(interval, GapCause::Unexplained, None, None);
             }
+            // The host touches memory whose pages are on the device, and launches nothing more.
+            (_, None)
+                if interval.length().get() >= KERNEL_GAP && work(next).is_some_and(is_touched_by_host) =>
+            {
+                all.add(interval, GapCause::Host, Some(HostUse::Managed), ended_by);
+            }
             (_, None) if next == order.len() && thread.is_some() => {
                 thread.into_iter().for_each(|thread| add_host_pieces(&mut all, host, thread, interval));
             }
@@ -312,6 +321,13 @@ pub fn causes<'a>(terms: Terms<'_, 'a>, device: i32, gaps: &IntervalSet) -> Gaps
         debug_assert!(all.last_gap_is(interval), "the pieces of a gap are all of it");
     }
     all
+}
+
+/// Whether the driver brought pages back because the host accessed them.
+fn is_host_touch(event: &Event<'_>) -> bool {
+    let is_back = event.transfer().is_some_and(|transfer| transfer.direction == Direction::DeviceToHost);
+    let accessed = [MigrationCause::Fault, MigrationCause::Speculation, MigrationCause::AccessCounters];
+    is_back && event.migration().is_some_and(|migration| accessed.contains(&migration.cause))
 }
 
 /// Splits the last gap at the launch of the work that ends it: before the launch by what the host did, after it the device

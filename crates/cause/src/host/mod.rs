@@ -42,6 +42,8 @@ pub struct Host<'a> {
     rare_calls: Vec<EventId>,
     /// Times at which the framework compiled.
     compilations: IntervalSet,
+    /// Names of annotations around everything.
+    around_all: Vec<NameId>,
     names: Arc<NameKinds>,
 }
 
@@ -131,6 +133,9 @@ impl Stretch {
     }
 }
 
+/// An annotation of this share of all recorded time is around the program, and not a place in it.
+const AROUND_ALL: f64 = 0.95;
+
 /// Whether such a call launches, copies or sets memory.
 pub(crate) fn is_issuing(call: Call) -> bool {
     matches!(call, Call::Launch | Call::Memset | Call::Copy)
@@ -154,12 +159,16 @@ fn is_compilation(name: &str) -> bool {
 
 impl<'a> Host<'a> {
     pub fn of(trace: &'a Trace) -> Self {
-        Self::named(trace, Arc::new(NameKinds::of(trace)))
+        let mut host = Self::named(trace, Arc::new(NameKinds::of(trace)));
+        host.around_all = host.ranges_around_all();
+        host
     }
 
     /// The host side of a view of the same trace.
     pub fn of_part<'p>(&self, part: &'p Trace) -> Host<'p> {
-        Host::named(part, Arc::clone(&self.names))
+        let mut host = Host::named(part, Arc::clone(&self.names));
+        host.around_all.clone_from(&self.around_all);
+        host
     }
 
     fn named(trace: &'a Trace, names: Arc<NameKinds>) -> Self {
@@ -176,6 +185,7 @@ impl<'a> Host<'a> {
             synchronizations: Vec::new(),
             rare_calls: Vec::new(),
             compilations: IntervalSet::default(),
+            around_all: Vec::new(),
         };
         let mut compilations = Vec::new();
         for track in trace.threads() {
@@ -384,7 +394,22 @@ impl<'a> Host<'a> {
     }
 
     fn innermost(&self, lists: &BTreeMap<TrackId, Nested>, call: &Event<'_>) -> Option<NameId> {
-        Some(lists.get(&call.track_id())?.innermost(self.trace, call.start())?.name_id())
+        let name = lists.get(&call.track_id())?.innermost(self.trace, call.start())?.name_id();
+        (!self.around_all.contains(&name)).then_some(name)
+    }
+
+    /// Whether annotations of this name are around (nearly) everything: then they name no place.
+    pub fn is_around_all(&self, name: &str) -> bool {
+        self.around_all.iter().any(|id| self.trace.names().get(*id) == name)
+    }
+
+    fn ranges_around_all(&self) -> Vec<NameId> {
+        let Some(all) = self.trace.events().map(|event| event.interval()).reduce(Interval::hull) else {
+            return Vec::new();
+        };
+        let least = (AROUND_ALL * all.length().get() as f64) as i64;
+        let annotations = self.annotations.values().flat_map(Nested::ids).map(|&id| self.trace.event(id));
+        annotations.filter(|event| event.duration().get() >= least).map(|event| event.name_id()).collect()
     }
 }
 

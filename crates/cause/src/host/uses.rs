@@ -37,6 +37,8 @@ pub enum HostUse {
     Python,
     /// The thread waits for another thread that launches work.
     Waiting,
+    /// Reading or writing managed memory whose pages are on the device: the driver brings them back.
+    Managed,
 }
 
 impl HostUse {
@@ -49,7 +51,13 @@ impl HostUse {
         Self::Allocation,
         Self::Operator,
         Self::Python,
+        Self::Managed,
     ];
+
+    /// Work on data in host memory. It needs the CPU, however the work of the device is launched.
+    pub fn is_on_data(self) -> bool {
+        matches!(self, Self::Input | Self::Optimizer | Self::Gather | Self::Cast | Self::Random)
+    }
 
     pub fn is_work(self) -> bool {
         Self::WORK.contains(&self)
@@ -69,6 +77,7 @@ impl HostUse {
             Self::Operator => "other operators on the CPU",
             Self::Python => "Python, or not recorded",
             Self::Waiting => "waiting for another thread",
+            Self::Managed => "touching managed memory",
         }
     }
 }

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use busbound_trace::{
-    Call, Direction, Event, EventKind, Interval, MemoryKind, Nanos, Place, Timestamp, Trace, TrackId,
+    Call, Direction, Event, EventKind, Interval, IntervalSet, MemoryKind, Nanos, Place, Timestamp, Trace,
+    TrackId,
 };
 use serde::Serialize;
 
@@ -54,6 +55,9 @@ pub struct SyncTotal {
     /// What `place` describes.
     #[serde(skip)]
     pub(crate) origin: Option<Origin>,
+    /// How long the host waits within steps for values that decide what runs next, or may.
+    #[serde(skip)]
+    pub(crate) deciding_ms: f64,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -68,6 +72,12 @@ pub(crate) struct Syncs {
 impl Syncs {
     pub(crate) fn of(&self, reason: SyncReason) -> Option<&SyncTotal> {
         self.totals.iter().find(|total| total.reason == reason)
+    }
+
+    /// Whether most of the waiting within steps is for values by which the program decides, or may decide, what to launch next.
+    pub(crate) fn mostly_decide(&self) -> bool {
+        let deciding_ms: f64 = self.totals.iter().map(|total| total.deciding_ms).sum();
+        2.0 * deciding_ms > self.avoidable().ms
     }
 
     /// Synchronizations within steps that the program could avoid.
@@ -101,7 +111,7 @@ pub(crate) fn syncs(host: &Host<'_>, step_starts: &[Timestamp]) -> Syncs {
     for (call, is_read) in &calls {
         last_of_step.insert(step_of(call.start()), (call.start(), *is_read));
     }
-    let small = SmallUploads::of(host);
+    let (small, decisions) = (SmallUploads::of(host), Decisions::of(trace));
     let mut totals: BTreeMap<SyncReason, Sum> = BTreeMap::new();
     let mut device_wide = Vec::new();
     let mut avoidable = Vec::new();
@@ -123,7 +133,8 @@ pub(crate) fn syncs(host: &Host<'_>, step_starts: &[Timestamp]) -> Syncs {
         if is_within_step && reason != SyncReason::BlockingCopy {
             avoidable.push(*call);
         }
-        totals.entry(reason).or_default().add(call.duration(), is_within_step, place);
+        let decides = is_within_step && (*is_read || decisions.are_around(call));
+        totals.entry(reason).or_default().add(call.duration(), is_within_step.then_some(decides), place);
     }
     let totals = totals.into_iter().map(|(reason, sum)| sum.finish(reason, trace)).collect();
     Syncs { totals, device_wide, avoidable_times: call_times(avoidable) }
@@ -182,6 +193,27 @@ impl SmallUploads {
     }
 }
 
+/// Operators that read a value to decide by it: `if tensor:`, and those whose results are as large as the values say.
+struct Decisions(BTreeMap<TrackId, IntervalSet>);
+
+impl Decisions {
+    fn of(trace: &Trace) -> Self {
+        const NAMES: [&str; 4] =
+            ["aten::is_nonzero", "aten::nonzero", "aten::masked_select", "aten::_unique2"];
+        let names: Vec<bool> = trace.names().iter().map(|name| NAMES.contains(&name)).collect();
+        if !names.contains(&true) {
+            return Self(BTreeMap::new());
+        }
+        let is_one =
+            |event: &Event<'_>| event.kind() == EventKind::Operator && names[event.name_id().index()];
+        Self(call_times(trace.events().filter(is_one)))
+    }
+
+    fn are_around(&self, call: &Event<'_>) -> bool {
+        self.0.get(&call.track_id()).is_some_and(|times| times.covers(call.start()))
+    }
+}
+
 /// Totals of the synchronizations with one reason.
 #[derive(Default)]
 struct Sum {
@@ -189,17 +221,20 @@ struct Sum {
     time: Nanos,
     within: u64,
     within_time: Nanos,
+    deciding: Nanos,
     /// By what is around the call, if anything is.
     places: BTreeMap<OriginNames, Nanos>,
 }
 
 impl Sum {
-    fn add(&mut self, duration: Nanos, is_within_step: bool, place: OriginNames) {
+    /// `within_step` says whether it decides what runs next; `None` for the last one of a step.
+    fn add(&mut self, duration: Nanos, within_step: Option<bool>, place: OriginNames) {
         self.count += 1;
         self.time += duration;
-        if is_within_step {
+        if let Some(decides) = within_step {
             self.within += 1;
             self.within_time += duration;
+            self.deciding += if decides { duration } else { Nanos::ZERO };
         }
         *self.places.entry(place).or_default() += duration;
     }
@@ -216,6 +251,7 @@ impl Sum {
             host_ms: self.time.as_millis(),
             within_step: self.within,
             within_step_ms: self.within_time.as_millis(),
+            deciding_ms: self.deciding.as_millis(),
             place,
             origin,
         }

@@ -9,6 +9,7 @@ use busbound_whatif::replay::{
 use crate::analysis::confidential;
 use crate::analysis::cpu_optimizer::CpuOptimizer;
 use crate::analysis::facts::Facts;
+use crate::analysis::input_loader::InputLoader;
 use crate::analysis::program::Program;
 use crate::analysis::returned::Returned;
 
@@ -56,6 +57,9 @@ pub(crate) fn candidates(facts: &Facts<'_>) -> Vec<Vec<Change>> {
             [(Optimizer::Overlap, !optimizer.is_overlapped), (Optimizer::Gpu, optimizer.on_gpu.is_some())];
         all.extend(offered.into_iter().filter(|(_, is)| *is).map(|(change, _)| vec![change.into()]));
     }
+    if let Some(loader) = InputLoader::of(facts).filter(|loader| loader.is_in_main_process) {
+        all.push(vec![Workers(loader.workers()).into()]);
+    }
     if pageable {
         all.push(vec![Stage.into()]);
     }
@@ -64,6 +68,12 @@ pub(crate) fn candidates(facts: &Facts<'_>) -> Vec<Vec<Change>> {
         all = vec![vec![Workers(1).into()], vec![Workers(4).into()]];
     }
     all.retain(|changes| !changes.is_empty());
+    // Values that decide what runs next can neither be left unread nor be read together.
+    if facts.syncs.mostly_decide() {
+        all.retain(|changes| {
+            !changes.iter().any(|change| matches!(change, Change::NoSync(_) | Change::Coalesce(_)))
+        });
+    }
     if confidential::is_on(facts.trace) {
         all.retain(|changes| !changes.iter().any(confidential::is_moot));
     }

@@ -5,7 +5,7 @@ use busbound_trace::{Event, EventKind};
 
 use crate::analysis::cpu_copies::{CpuCopies, CpuCopyClass};
 use crate::analysis::facts::Facts;
-use crate::analysis::on_cpu::{OnCpu, on_cpu};
+use crate::analysis::on_cpu::OnCpu;
 use crate::answers::survey::Survey;
 use crate::answers::survey::other_profiler::other_profiler;
 use crate::quantity::{bytes, milliseconds, plural, printable};
@@ -57,8 +57,8 @@ pub(crate) fn verdict(facts: &Facts<'_>, survey: &Survey, copies: &[CpuCopies]) 
             bytes(launched.bytes),
         ));
     }
-    if let Some(on_cpu) = on_cpu(facts) {
-        return unknown(&computes_on_cpu(facts, &on_cpu));
+    if let Some(on_cpu) = facts.on_cpu() {
+        return unknown(&computes_on_cpu(facts, on_cpu));
     }
     let launches = facts.host.launches().len() as u64;
     if launches > 0 {

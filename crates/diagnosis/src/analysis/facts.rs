@@ -26,6 +26,7 @@ use crate::activity::syncs::{self, Syncs};
 use crate::activity::timeline::{self, DeviceTimeline, Overlaps};
 use crate::analysis::breakdown::{Part, PartTimes, StepBreakdown};
 use crate::analysis::host_work::{HostWork, host_work};
+use crate::analysis::on_cpu::{OnCpu, on_cpu};
 use crate::analysis::program::Program;
 use crate::analysis::replay::{self, Replayed};
 use crate::analysis::times::{Times, total_times};
@@ -81,6 +82,7 @@ pub(crate) struct Facts<'a> {
     timed: OnceLock<Option<Timed>>,
     replay: OnceLock<Option<Replay>>,
     host_work: OnceLock<Vec<HostWork>>,
+    on_cpu: OnceLock<Option<OnCpu>>,
 }
 
 /// What waited for what, and why the devices were idle.
@@ -219,6 +221,7 @@ impl<'a> Facts<'a> {
             timed: OnceLock::new(),
             replay: OnceLock::new(),
             host_work: OnceLock::new(),
+            on_cpu: OnceLock::new(),
         }
     }
 
@@ -281,8 +284,16 @@ impl<'a> Facts<'a> {
 
     /// Host work that a device waited for, most first.
     pub(crate) fn host_work(&self) -> &[HostWork] {
-        let is_step = |name: &str| self.marks_steps(name) || name.starts_with("ProfilerStep#");
+        let is_step = |name: &str| {
+            self.marks_steps(name) || name.starts_with("ProfilerStep#") || self.host.is_around_all(name)
+        };
         self.host_work.get_or_init(|| host_work(self.trace, &self.gaps, &self.breakdown, is_step))
+    }
+
+    /// What shows that the program computes on the CPU; `None` if nothing does.
+    pub(crate) fn on_cpu(&self) -> Option<&OnCpu> {
+        let has_gpu = !self.timelines.is_empty() || self.host.launches().len() > 0;
+        self.on_cpu.get_or_init(|| on_cpu(self.trace, has_gpu)).as_ref()
     }
 
     /// The part of the trace that [`replay`](Self::replay) covers.
@@ -464,4 +475,25 @@ fn kernels_on_stream(trace: &Trace) -> BTreeMap<(i32, i64), u64> {
         }
     }
     counts
+}
+
+#[cfg(test)]
+mod tests {
+    use busbound_trace::TraceBuilder;
+
+    use super::*;
+    use crate::steps::basis::Basis;
+
+    /// Four parts of a diagnosis asked, and each of them looked at all operators again.
+    #[test]
+    fn where_a_program_computes_is_found_once() {
+        let mut trace = TraceBuilder::default();
+        let thread = trace.thread(1, 1);
+        trace.operator(thread, "aten::mm", 0..90_000_000);
+        let (trace, options) = (trace.finish(), Options::default());
+        let facts = Facts::on(Basis::of(&trace, &options), &Machine::default(), &options);
+        let first = facts.on_cpu().expect("a product of 90 ms is no launch");
+        assert_eq!((first.operator.as_str(), first.ms), ("aten::mm", 90.0));
+        assert!(std::ptr::eq(first, facts.on_cpu().expect("the same")));
+    }
 }

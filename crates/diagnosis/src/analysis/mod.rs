@@ -18,6 +18,7 @@ pub(crate) mod facts;
 pub(crate) mod files;
 pub(crate) mod host_work;
 pub(crate) mod incomplete;
+pub(crate) mod input_loader;
 pub(crate) mod kernel_totals;
 pub(crate) mod kernels;
 pub(crate) mod layer_names;

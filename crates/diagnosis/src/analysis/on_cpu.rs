@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 
 use busbound_cause::thresholds::LONG_LAUNCH;
-use busbound_trace::{Event, EventKind, Nanos};
-
-use crate::analysis::facts::Facts;
+use busbound_trace::{Event, EventKind, Nanos, Trace};
 
 /// Operators that run on the CPU only, by how their names begin.
 const CPU_ONLY: [&str; 3] =
@@ -24,16 +22,20 @@ pub(crate) struct OnCpu {
     pub(crate) ms: f64,
 }
 
-/// `None` if the trace does not show where the program computes.
-pub(crate) fn on_cpu(facts: &Facts<'_>) -> Option<OnCpu> {
-    let trace = facts.trace;
+/// `None` if the trace does not show where the program computes. `has_gpu` says whether it has work on a GPU, or launches of it.
+pub(super) fn on_cpu(trace: &Trace, has_gpu: bool) -> Option<OnCpu> {
     let begins = |starts: &[&str], name: &str| starts.iter().any(|start| name.starts_with(start));
-    let has_gpu = !facts.timelines.is_empty() || facts.host.launches().len() > 0;
     if has_gpu || trace.names().iter().any(|name| begins(&GPU_ONLY, name)) {
         return None;
     }
-    let operators = || trace.events().filter(|event| event.kind() == EventKind::Operator);
-    let named: Vec<Event<'_>> = operators().filter(|event| begins(&CPU_ONLY, event.name())).collect();
+    let (mut named, mut products) = (Vec::new(), Vec::new());
+    for event in trace.events().filter(|event| event.kind() == EventKind::Operator) {
+        if begins(&CPU_ONLY, event.name()) {
+            named.push(event);
+        } else if PRODUCTS.contains(&event.name()) {
+            products.push(event);
+        }
+    }
     if !named.is_empty() {
         return longest(&named);
     }
@@ -41,7 +43,6 @@ pub(crate) fn on_cpu(facts: &Facts<'_>) -> Option<OnCpu> {
     if !trace.origin().gpus.is_empty() {
         return None;
     }
-    let products: Vec<Event<'_>> = operators().filter(|event| PRODUCTS.contains(&event.name())).collect();
     let long = products.iter().filter(|event| event.duration().get() >= LONG_LAUNCH).count();
     (2 * long > products.len()).then(|| longest(&products)).flatten()
 }

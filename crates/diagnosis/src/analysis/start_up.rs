@@ -38,6 +38,8 @@ const FEW_EVENTS: usize = 10;
 /// As many are few if most of them run only once.
 const FEW_DISTINCT: usize = 50;
 const MOSTLY_ONCE: usize = 2;
+/// In a smaller share of the recording the GPU hardly ran, with any number of kernels that do not repeat.
+const HARDLY: f64 = 0.001;
 /// Where there is this much work, and the same runs this often on average, libraries and memory were set up long before most of it.
 const MUCH_WORK: usize = 100;
 const REPEATS: usize = 10;
@@ -74,10 +76,11 @@ fn initialization(facts: &Facts<'_>) -> Option<String> {
     if facts.window.steps.len() > FEW_STEPS {
         return None;
     }
-    let parts = parts(facts);
+    let loads = Loads::of(facts);
+    let parts = parts(facts, &loads);
     let all = facts.time.analyzed_ms;
     let total = idle_ms(facts, &union(parts.iter().map(|part| &part.times)));
-    let enough = if is_still_loading(facts) { STILL_LOADING_SHARE } else { INITIALIZES_SHARE };
+    let enough = if is_still_loading(facts, &loads) { STILL_LOADING_SHARE } else { INITIALIZES_SHARE };
     if total < enough * all {
         return None;
     }
@@ -129,13 +132,15 @@ struct Part {
     times: CallTimes,
 }
 
-fn parts(facts: &Facts<'_>) -> Vec<Part> {
+fn parts(facts: &Facts<'_>, loads: &Loads<'_>) -> Vec<Part> {
     let named = |what: &str, times| Part { what: what.to_owned(), subject: what.to_owned(), times };
     let is_long = |call: &Event<'_>| call.duration().as_millis() >= INITIALIZES_MS;
-    let short = loads(facts).filter(|call| !is_long(call));
-    let loading: Vec<Event<'_>> = first_uses(facts).into_iter().chain(short).collect();
+    let short = loads.calls.iter().filter(|call| !is_long(call));
     let mut parts = vec![
-        named("loading kernels at their first use", call_times(loading)),
+        named(
+            "loading kernels at their first use",
+            call_times(loads.first_uses.iter().chain(short).copied()),
+        ),
         named("capturing CUDA graphs", captures(facts)),
         named("compiling", compilations(facts)),
     ];
@@ -158,26 +163,39 @@ fn parts(facts: &Facts<'_>) -> Vec<Part> {
 
 /// Whether the device mostly waits for the host, and kernels are loaded for the first time up to the end: nothing shows what the program does
 /// once it has started.
-fn is_still_loading(facts: &Facts<'_>) -> bool {
+fn is_still_loading(facts: &Facts<'_>, loads: &Loads<'_>) -> bool {
     let hulls = facts.timelines.iter().filter_map(|line| line.busy.hull());
     let Some(all) = hulls.reduce(Interval::hull).filter(|_| facts.unit() == Unit::Trace) else {
         return false;
     };
     let idle: f64 = facts.idle.iter().map(|cause| cause.ms).sum();
     let late = (1.0 - LATE) * all.length().as_millis();
-    let loads = first_uses(facts).into_iter().chain(loads(facts));
-    idle >= HOST_SHARE * facts.time.analyzed_ms
-        && loads.into_iter().any(|call| (call.start() - all.start).as_millis() >= late)
+    let is_late = |call: &Event<'_>| (call.start() - all.start).as_millis() >= late;
+    idle >= HOST_SHARE * facts.time.analyzed_ms && loads.first_uses.iter().chain(&loads.calls).any(is_late)
 }
 
-/// Calls that load kernels.
-fn loads<'f>(facts: &'f Facts<'_>) -> impl Iterator<Item = Event<'f>> {
-    let is_load = |call: &Event<'_>| facts.host.call_kind(call) == Call::Load;
-    facts.host.rare_calls().filter(move |call| is_load(call) && call.duration().as_millis() >= LOADS_MS)
+/// Calls that load kernels, each at least [`LOADS_MS`] long.
+struct Loads<'f> {
+    /// Launches that load their kernel: the first of it.
+    first_uses: Vec<Event<'f>>,
+    /// Calls for loading.
+    calls: Vec<Event<'f>>,
 }
 
-/// Launch calls that load their kernel: long, and the first of it.
-fn first_uses<'f>(facts: &'f Facts<'_>) -> Vec<Event<'f>> {
+impl<'f> Loads<'f> {
+    fn of(facts: &'f Facts<'_>) -> Self {
+        let is_long = |call: &Event<'_>| call.duration().as_millis() >= LOADS_MS;
+        let is_load = |call: &Event<'_>| facts.host.call_kind(call) == Call::Load && is_long(call);
+        let launches = first_kernels(facts).filter_map(|kernel| facts.host.call_behind(&kernel));
+        Self {
+            first_uses: launches.filter(is_long).collect(),
+            calls: facts.host.rare_calls().filter(is_load).collect(),
+        }
+    }
+}
+
+/// The first kernel of each name.
+fn first_kernels<'f>(facts: &'f Facts<'_>) -> impl Iterator<Item = Event<'f>> {
     let mut first: Vec<Option<Event<'_>>> = vec![None; facts.trace.names().len()];
     for kernel in facts.trace.events().filter(|event| event.kind() == EventKind::Kernel) {
         let known = &mut first[kernel.name_id().index()];
@@ -185,8 +203,7 @@ fn first_uses<'f>(facts: &'f Facts<'_>) -> Vec<Event<'f>> {
             *known = Some(kernel);
         }
     }
-    let calls = first.iter().flatten().filter_map(|kernel| facts.host.call_behind(kernel));
-    calls.filter(|call| call.duration().as_millis() >= LOADS_MS).collect()
+    first.into_iter().flatten()
 }
 
 /// Launches into a graph that is captured run nothing.
@@ -251,18 +268,17 @@ fn only_few(facts: &Facts<'_>) -> Option<String> {
     if facts.unit() != Unit::Trace {
         return None;
     }
-    let work: Vec<Event<'_>> =
-        facts.trace.events().filter(|event| event.kind().is_gpu_work()).take(FEW_DISTINCT + 1).collect();
+    let work: Vec<Event<'_>> = facts.trace.events().filter(|event| event.kind().is_gpu_work()).collect();
     let names: BTreeSet<NameId> = work.iter().map(Event::name_id).collect();
     let is_few =
         work.len() <= FEW_EVENTS || work.len() <= FEW_DISTINCT && work.len() <= MOSTLY_ONCE * names.len();
-    if work.is_empty() || !is_few {
+    if work.is_empty() || !is_few && repeats(facts) {
         return None;
     }
     let recorded = facts.trace.events().map(|event| event.interval()).reduce(Interval::hull)?.length();
     let took = IntervalSet::from_unsorted(work.iter().map(|event| event.interval())).length();
     let (took, recorded) = (took.as_millis(), recorded.as_millis());
-    if took >= LITTLE * recorded {
+    if took >= if is_few { LITTLE } else { HARDLY } * recorded {
         return None;
     }
     let (took, recorded) = (milliseconds(took), milliseconds(recorded));

@@ -32,7 +32,6 @@ use crate::analysis::host_work::HostWork;
 use crate::analysis::kernel_totals::{KernelTotal, kernel_totals};
 use crate::analysis::kernels::{self, Kernels};
 use crate::analysis::layer_waits::{LayerWaits, layer_waits};
-use crate::analysis::on_cpu::on_cpu;
 use crate::analysis::phases::{RunPhase, phases};
 use crate::analysis::rank_lanes::{RankLanes, rank_lanes};
 use crate::analysis::stages::{self, RankStage, StageAnswer, Stages};
@@ -341,7 +340,7 @@ fn judge<T: Send>(
     let within = facts.window.hull();
     let terms = cpu_copies::Terms { link, limits, edges, within };
     // Copies of a program that computes on the CPU stay in host memory.
-    let no_bus = has_gpu || on_cpu(facts).is_some();
+    let no_bus = has_gpu || facts.on_cpu().is_some();
     let cpu_copies = if no_bus { Vec::new() } else { cpu_copies::cpu_copies(trace, terms) };
     let start_up = start_up::reason(facts).filter(|_| has_gpu);
     let incomplete = why_incomplete(trace, survey).or_else(|| start_up.clone());

@@ -9,6 +9,7 @@ use serde_json::json;
 use super::common::copies::gaps_of;
 use super::common::{Candidate, Document, Draft, Effort, Fix, Rule};
 use crate::analysis::facts::Facts;
+use crate::analysis::input_loader::InputLoader;
 use crate::quantity::{milliseconds, plural};
 use crate::saving::Saving;
 use crate::settings::{Proposal, Target};
@@ -39,34 +40,37 @@ pub(super) static RULE: Rule = Rule {
     },
 };
 
+/// In [`CODE`]; the fix of a run has the number of its workers.
+const EXAMPLE_WORKERS: &str = "num_workers=8";
+
 const CODE: &str = "\
 loader = DataLoader(dataset, batch_size, num_workers=8, persistent_workers=True,
                     prefetch_factor=4, pin_memory=True)";
 
 fn check(facts: &Facts<'_>) -> Option<Draft> {
-    let idle = facts.idle.iter().find(|idle| idle.cause == GapCause::Input)?;
-    if idle.ms < 0.03 * facts.time.analyzed_ms {
-        return None;
-    }
+    let idle = InputLoader::idle(facts)?;
     let (steps, unit) = (facts.steps(), facts.unit());
     let per = unit.per();
-    let single = facts.trace.names().iter().any(|name| name.contains("_SingleProcessDataLoaderIter"));
-    let loader = Loader::of(facts, idle.ms / steps);
-    let workers = loader.workers();
+    let loader = Loader::of(facts)?;
+    let (single, workers) = (loader.times.is_in_main_process, loader.times.workers());
     let (how, fix) = if single {
         (
             format!(
                 " The DataLoader runs in the main process (num_workers=0) and fetches for {} of the {unit}, which takes {} without that.{}",
-                milliseconds(loader.batch_ms),
-                milliseconds(loader.rest_ms),
+                milliseconds(loader.times.batch_ms),
+                milliseconds(loader.times.rest_ms),
                 loader.parts_text(),
             ),
             format!(
                 "Use DataLoader(num_workers={workers}, persistent_workers=True, pin_memory=True): {workers} workers prepare the input of a {unit} \
                  in {}; the rest of the recorded {unit} takes {}{}.",
-                milliseconds(loader.made_ms()),
-                milliseconds(loader.rest_ms),
-                if loader.made_ms() < loader.rest_ms { ", so the GPU should no longer wait" } else { "" },
+                milliseconds(loader.times.made_ms()),
+                milliseconds(loader.times.rest_ms),
+                if loader.times.made_ms() < loader.times.rest_ms {
+                    ", so the GPU should no longer wait"
+                } else {
+                    ""
+                },
             ),
         )
     } else {
@@ -74,19 +78,24 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
             String::new(),
             format!(
                 "Use at least {} workers than now (num_workers; the trace does not show how many), with persistent_workers=True and a higher prefetch_factor. Move decoding out of the loop.",
-                more_workers(loader.batch_ms / loader.rest_ms.max(f64::MIN_POSITIVE)),
+                more_workers(loader.times.batch_ms / loader.times.rest_ms.max(f64::MIN_POSITIVE)),
             ),
         )
     };
     let fix = Fix::new(fix + loader.on_the_gpu()).code(CODE);
-    let fix = if single { fix.doing(format!("using {workers} loader workers")) } else { fix };
+    let fix = if single {
+        fix.in_code(EXAMPLE_WORKERS, format!("num_workers={workers}"))
+            .doing(format!("using {workers} loader workers"))
+    } else {
+        fix
+    };
     let mut evidence = json!({
         "gaps": idle.count,
         "idle_ms_per_step": idle.ms / steps,
         "longest_ms": idle.longest_ms,
         "single_process_loader": single,
-        "fetch_ms_per_step": loader.batch_ms,
-        "rest_of_step_ms": loader.rest_ms,
+        "fetch_ms_per_step": loader.times.batch_ms,
+        "rest_of_step_ms": loader.times.rest_ms,
     });
     if single {
         evidence["workers"] = json!(workers);
@@ -118,44 +127,25 @@ fn more_workers(share: f64) -> String {
 }
 
 struct Loader {
-    /// Host time to fetch a batch.
-    batch_ms: f64,
-    /// The step if fetching took no time.
-    rest_ms: f64,
+    times: InputLoader,
     /// What the fetch consists of, as far as operators show it.
     parts: Vec<(&'static str, f64)>,
 }
 
 impl Loader {
-    fn of(facts: &Facts<'_>, idle_ms: f64) -> Self {
-        let threads = || facts.host.launching_threads();
-        let total: f64 = threads().map(|(_, times)| times.input.length().as_millis()).sum();
-        let batch_ms = (total / facts.steps()).max(idle_ms);
+    fn of(facts: &Facts<'_>) -> Option<Self> {
+        let times = InputLoader::of(facts)?;
         let mut parts: BTreeMap<&'static str, f64> = BTreeMap::new();
-        for (track, times) in threads() {
+        for (track, times) in facts.host.launching_threads() {
             add_parts(facts, track, &times.input, &mut parts);
         }
-        let parts = parts.into_iter().map(|(part, ms)| (part, ms / facts.steps())).collect();
-        // The GPU works for longer than the host does something else than fetching.
-        Self { batch_ms, rest_ms: (facts.step_ms() - idle_ms).max(0.02 * facts.step_ms()), parts }
-    }
-
-    /// Enough workers to make batches faster than the steps need them.
-    fn workers(&self) -> u32 {
-        /// A worker takes longer for a batch than the training process, and batches differ.
-        const ROOM: f64 = 1.25;
-        ((ROOM * self.batch_ms / self.rest_ms).ceil()).clamp(2.0, 64.0) as u32
-    }
-
-    /// How often the workers have a batch ready.
-    fn made_ms(&self) -> f64 {
-        self.batch_ms / f64::from(self.workers())
+        Some(Self { times, parts: parts.into_iter().map(|(part, ms)| (part, ms / facts.steps())).collect() })
     }
 
     /// Whether batches are copied from pageable memory is another finding's question.
     fn proposals(&self) -> [Proposal; 3] {
         [
-            Proposal::new(Target::DataLoader, "num_workers", self.workers()),
+            Proposal::new(Target::DataLoader, "num_workers", self.times.workers()),
             Proposal::new(Target::DataLoader, "persistent_workers", true),
             // Each worker has one batch ready while it makes the next: more only uses memory, if batches take about as long.
             Proposal::new(Target::DataLoader, "prefetch_factor", 2_u32),
@@ -168,7 +158,7 @@ impl Loader {
             self.parts.iter().filter(|(part, _)| wanted(part)).map(|(_, ms)| *ms).fold(0.0, f64::max)
         };
         let decode_ms = of(&|part| part == DECODE);
-        if decode_ms < DECODES_MOSTLY * self.batch_ms || decode_ms < of(&|part| part != DECODE) {
+        if decode_ms < DECODES_MOSTLY * self.times.batch_ms || decode_ms < of(&|part| part != DECODE) {
             return "";
         }
         " Decoding is the largest part of it, and the GPU can do that: torchvision.io.decode_jpeg(files, device=\"cuda\") (nvJPEG) \
@@ -177,14 +167,14 @@ impl Loader {
 
     fn parts_text(&self) -> String {
         let known: f64 = self.parts.iter().map(|(_, ms)| ms).sum();
-        if self.parts.is_empty() || known < 0.05 * self.batch_ms {
+        if self.parts.is_empty() || known < 0.05 * self.times.batch_ms {
             return String::new();
         }
         let mut parts: Vec<String> =
             self.parts.iter().map(|(part, ms)| format!("{part} {}", milliseconds(*ms))).collect();
         let is_apart = self.parts.iter().any(|(part, _)| [READ, DECODE].contains(part));
         let rest = if is_apart { "other (outside torch)" } else { "read and decode (outside torch)" };
-        parts.push(format!("{rest} {}", milliseconds((self.batch_ms - known).max(0.0))));
+        parts.push(format!("{rest} {}", milliseconds((self.times.batch_ms - known).max(0.0))));
         format!(" Of the fetching: {}.", parts.join(", "))
     }
 }

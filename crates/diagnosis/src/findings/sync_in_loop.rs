@@ -33,7 +33,8 @@ pub(super) static RULE: Rule = Rule {
                    Waits inside a blocking copy belong to the copy, unless it has at most 4 KiB and the host waits more than ten times as long as \
                    it takes. If the waits serialize several streams, exposed \
                    copies that could overlap with the other streams count too. Saving: the trace replayed with \
-                   `nosync`. If that is not possible, a bound: 40% to 100% of that time.",
+                   `nosync`. If that is not possible, a bound: 40% to 100% of that time. Unknown if most of the waiting is for values by which \
+                   the program decides what runs next, or may: `if tensor:`, `nonzero`, values that a CUDA program copies back.",
         fix: "Keep values on the GPU and read them every N steps. Between streams, wait for an event \
               (`stream.wait_event`) instead of blocking the host.",
         code: &[CODE, UPLOADS_CODE],
@@ -56,6 +57,10 @@ const IDLE_AFTER: f64 = 0.02;
 const LONG_WAITS: f64 = 0.2;
 /// A smaller gain, as a share of the step, is not worth it.
 const WORTH_A_CHANGE: f64 = 0.05;
+
+const DECIDES: &str = "Keep values on the GPU and read them once, at the end, if the program only reports them. If it decides by them what to launch \
+                       next (an `if`, the end of a loop, a size), the wait can only become rarer: read them every few iterations, or decide on the \
+                       GPU (`torch.where`, conditional nodes of a CUDA graph).";
 
 const UPLOADS: &str = "Create small tensors on the GPU, or copy them from pinned memory with non_blocking=True: a copy from pageable memory waits \
                        for everything that is queued before it.";
@@ -104,6 +109,10 @@ impl<'s> Waits<'s> {
     }
 
     fn fix(&self, facts: &Facts<'_>) -> Fix {
+        if facts.syncs.mostly_decide() {
+            // Replayed, it would gain as if no value decided anything.
+            return Fix::new(DECIDES).doing("reading values less often").gains_nothing().saving_known(false);
+        }
         let (program, unit) = (facts.program, facts.unit());
         let reason = self.longest().map(|total| total.reason);
         let has_one_stream = facts.stream_split().is_none();

@@ -2,7 +2,6 @@
 
 use super::Scope;
 use crate::analysis::cpu_copies::CpuCopyClass;
-use crate::analysis::on_cpu::on_cpu;
 use crate::answers::survey::other_profiler::other_profiler;
 use crate::quantity::{plural, printable};
 
@@ -17,7 +16,7 @@ pub(super) fn no_gpu(scope: &Scope<'_>) -> Option<String> {
         if let Some((what, remedy)) = other_profiler(scope.facts.trace) {
             return format!("Its GPU activity cannot be read: the file is {what}. What to do: {remedy}.");
         }
-        if on_cpu(scope.facts).is_some() {
+        if scope.facts.on_cpu().is_some() {
             return format!(
                 "If a GPU should compute this, move the model and its inputs to it. If the program also uses a GPU, record with {next_time}."
             );
@@ -56,6 +55,6 @@ pub(super) fn no_shapes(scope: &Scope<'_>) -> Option<String> {
         && has_copies
         && scope.cpu_copies.is_empty()
         && !has_shapes
-        && on_cpu(scope.facts).is_none())
+        && scope.facts.on_cpu().is_none())
     .then(|| "Copy operators have no shapes, so their size in bytes is unknown.".to_owned())
 }

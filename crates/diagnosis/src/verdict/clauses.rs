@@ -132,6 +132,10 @@ fn host_is_silent(facts: &Facts<'_>) -> bool {
 fn mostly(facts: &Facts<'_>) -> String {
     let work = facts.host_work().iter().find(|work| work.what.is_work());
     let named = work.map(|work| match work.operators.first().map(String::as_str) {
+        // Its name is that of the migrations.
+        _ if work.what == HostUse::Managed => {
+            ", mostly touching managed memory, whose pages come back from the GPU".to_owned()
+        }
         Some(name) if [HostUse::Operator, HostUse::Random].contains(&work.what) => format!(", mostly {name}"),
         Some(name) if work.what != HostUse::Python => format!(", mostly {name} ({})", work.what.describe()),
         Some(NOT_RECORDED) | None => format!(", mostly in {}", facts.program.not_recorded()),

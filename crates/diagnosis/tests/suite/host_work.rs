@@ -336,7 +336,7 @@ fn hooks_of_frameworks_are_reported_with_their_own_settings() {
     assert_eq!(ids(&annotated), ["framework_hooks"]);
     let fsdp = finding(&annotated, FindingId::FrameworkHooks);
     assert_saves(fsdp, 0.882, 2.94);
-    assert!(fsdp.fix_code.unwrap().contains("set_modules_to_forward_prefetch"));
+    assert!(fsdp.fix_code.as_deref().unwrap().contains("set_modules_to_forward_prefetch"));
     let framed = hooked(|trace, host, time| {
         trace.python_frame(host, "accelerate/hooks.py(358): pre_forward", time);
     });

@@ -197,6 +197,6 @@ fn a_real_run_with_managed_memory_waits_for_its_pages() {
         predicted.notes.iter().any(|note| note.starts_with("Migrations of managed memory")),
         "{predicted:?}"
     );
-    // The host accesses pages one by one after a sync, and nothing records that. The program does not launch migrations.
-    assert_eq!((run.idle[0].cause, run.idle[0].count), (GapCause::Host, 39));
+    // The host accesses pages one by one after a sync. The program does not launch migrations.
+    assert_eq!((run.idle[0].cause, run.idle[0].count), (GapCause::Host, 51));
 }

@@ -815,7 +815,7 @@ class Finding(Record):
 class HostWork(Record):
     """Host time that a device waited for, by what the host did."""
 
-    what: Literal['launching', 'copy_call', 'synchronizing', 'input', 'optimizer', 'gather', 'cast', 'random', 'allocation', 'operator', 'python', 'waiting']
+    what: Literal['launching', 'copy_call', 'synchronizing', 'input', 'optimizer', 'gather', 'cast', 'random', 'allocation', 'operator', 'python', 'waiting', 'managed']
     operators: list[str]
     """The operators, calls, annotations or Python frames that took this time, most first; `not recorded` if the
     trace has none."""

@@ -3,6 +3,7 @@
 //! [`Replay::of`] turns the steps of a trace into a graph of calls, work and waits; [`Replay::predict`] changes the graph
 //! and simulates it. Without changes it must reproduce the measured time: the difference is the replay error.
 
+mod around_copies;
 mod assumed;
 mod cases;
 mod changes;
@@ -28,6 +29,7 @@ pub use job::{Job, JobRank, NoJob};
 pub use models::Models;
 pub use range_from::RangeFrom;
 
+use around_copies::time_around_copies;
 use assumed::Assumed;
 use models::RecordingIs;
 use power::{Effect, Power};
@@ -167,6 +169,14 @@ impl Replay {
         self.ms(step_ns).max((1e-6 * least).min(self.step_ms()))
     }
 
+    /// Changes of copies alone save at most the time around them.
+    fn least_ms(&self, changes: &[Change]) -> f64 {
+        let is_of_copies = changes.iter().all(Change::is_of_copies);
+        let around = is_of_copies.then(|| time_around_copies(self.models.as_recorded())).flatten();
+        let longer = 1.0 + self.beyond.clamp(0.0, MORE_OF_THE_SAME);
+        around.map_or(0.0, |around| self.step_ms() - around * self.scale * longer)
+    }
+
     /// Milliseconds of the mean step, replayed without changes and without the profiler where that is known.
     pub fn step_ms(&self) -> f64 {
         self.ms(self.unchanged.step())
@@ -225,7 +235,7 @@ impl Replay {
         let (best_ms, worst_ms) = ends(&extremes.map(|ran| ran.step_ms), step_ms, expected.step_ms);
         let below = CALIBRATED * (step_ms - best_ms * (1.0 - spread));
         let above = CALIBRATED * (worst_ms * (1.0 + spread) - step_ms);
-        let low_ms = (step_ms - below.max(LEAST_RANGE * step_ms)).max(best.kernels_ms.min(step_ms));
+        let low_ms = (step_ms - below.max(LEAST_RANGE * step_ms)).max(best.floor_ms.min(step_ms));
         let high_ms = step_ms + above.max(LEAST_RANGE * step_ms);
         Predicted {
             step_ms,
@@ -286,9 +296,8 @@ impl Replay {
             // Without an effect, what recording cost is still uncertain.
             let is_expected = assumed.recording == RecordingIs::Expected || self.models.is_recorded();
             let unchanged = if is_expected { self.unchanged.clone() } else { simulate(graph, &sharing) };
-            let kernels_ms = 1e-6 * kernels_of_busiest_stream(graph);
-            let made =
-                Ran { step_ms: self.ms(unchanged.step()), kernels_ms, extra_bytes, applied, power: 1.0 };
+            let floor_ms = 1e-6 * kernels_of_busiest_stream(graph);
+            let made = Ran { step_ms: self.ms(unchanged.step()), floor_ms, extra_bytes, applied, power: 1.0 };
             return (unchanged, made);
         }
         let prepared = Prepared::of(graph);
@@ -304,9 +313,10 @@ impl Replay {
             sharing.heavy = slowdown;
             simulated = prepared.simulate(&sharing);
         }
-        let step_ms = self.changed_ms(graph, simulated.step());
-        let kernels_ms = 1e-6 * kernels_of_busiest_stream(graph);
-        let made = Ran { step_ms, kernels_ms, extra_bytes, applied, power: sharing.heavy };
+        let least_ms = self.least_ms(changes);
+        let step_ms = self.changed_ms(graph, simulated.step()).max(least_ms);
+        let floor_ms = (1e-6 * kernels_of_busiest_stream(graph)).max(least_ms);
+        let made = Ran { step_ms, floor_ms, extra_bytes, applied, power: sharing.heavy };
         (simulated, made)
     }
 }
@@ -360,8 +370,8 @@ fn busiest_link(model: &Model, peak_gbps: f64) -> f64 {
 #[derive(Debug, Clone, Copy)]
 struct Ran {
     step_ms: f64,
-    /// Kernels of the stream with most of them: no step is shorter.
-    kernels_ms: f64,
+    /// Kernels of the stream with most of them, and what is not around copies if only these change: no step is shorter.
+    floor_ms: f64,
     extra_bytes: u64,
     applied: bool,
     power: f64,

@@ -48,7 +48,8 @@ const UNKNOWNS: [(RangeFrom, Mix); 5] = [
     }),
     (RangeFrom::Overlap, |to, from| {
         (to.hidden, to.uncaptured, to.independent) = (from.hidden, from.uncaptured, from.independent);
-        (to.outside_graphs, to.node_gap) = (from.outside_graphs, from.node_gap);
+        (to.outside_graphs, to.node_gap, to.node_every) =
+            (from.outside_graphs, from.node_gap, from.node_every);
     }),
     (RangeFrom::Power, |to, from| to.power = from.power),
 ];

@@ -29,6 +29,8 @@ pub(crate) struct Fix {
     /// Replaces the rule's.
     pub(super) doing: Option<String>,
     pub(super) code: Option<&'static str>,
+    /// What the code has in place of a part of it: figures of the run.
+    pub(super) in_code: Option<(&'static str, String)>,
     pub(super) settings: Vec<Proposal>,
     /// The what-if changes of this fix, where the rule has none.
     pub(super) changes: Option<Vec<Change>>,
@@ -44,6 +46,7 @@ impl Fix {
             text: text.into(),
             doing: None,
             code: None,
+            in_code: None,
             settings: Vec::new(),
             changes: None,
             saving_known: true,
@@ -67,6 +70,21 @@ impl Fix {
     pub(crate) fn code(mut self, code: &'static str) -> Self {
         self.code = Some(code);
         self
+    }
+
+    /// Puts a figure of the run in place of this part of the code.
+    pub(crate) fn in_code(mut self, example: &'static str, own: String) -> Self {
+        self.in_code = Some((example, own));
+        self
+    }
+
+    /// The code of the fix, with the figures of the run.
+    pub(super) fn own_code(&self) -> Option<String> {
+        let code = self.code?;
+        Some(match &self.in_code {
+            Some((example, own)) => code.replace(example, own),
+            None => code.to_owned(),
+        })
     }
 
     /// What-if changes that make this fix, for a rule whose fixes differ.

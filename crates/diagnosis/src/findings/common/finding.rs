@@ -63,7 +63,7 @@ pub struct Finding {
     /// What the run gains without a change of the program; `null` where that is not possible, or another finding says it.
     pub without_code: Option<WithoutCode>,
     /// The fix in PyTorch, if it is code.
-    pub fix_code: Option<&'static str>,
+    pub fix_code: Option<String>,
     pub docs: String,
     /// When it happens, for the timeline.
     #[serde(skip)]
@@ -96,6 +96,7 @@ impl Finding {
     pub(super) fn of(id: FindingId, draft: Draft, basis: &'static str, step_ms: f64) -> Self {
         let rule = id.rule();
         let changes = rule.changes(&draft);
+        let fix_code = draft.fix.own_code();
         let evidence = match draft.evidence {
             Value::Object(map) => map,
             other => Map::from_iter([("value".to_owned(), other)]),
@@ -130,7 +131,7 @@ impl Finding {
                 risk: rule.document.assumes,
             },
             without_code: None,
-            fix_code: draft.fix.code,
+            fix_code,
             docs: format!("docs/findings.md#{id}"),
             at: draft.at,
             changes,

@@ -150,7 +150,9 @@ impl Window {
     pub(crate) fn of(trace: &Trace, host: &Host<'_>, options: &Options, from: Option<Timestamp>) -> Self {
         let begin = match &options.steps {
             Some(wanted) => marks::given(trace, host, wanted),
-            None => marks::likely(trace, host).or_else(|| period::period(trace, host)),
+            None => marks::likely(trace, host).or_else(|| {
+                period::period(trace, host).filter(|begin| !period::are_layers(trace, host, begin))
+            }),
         };
         let begin = begin.or_else(|| marks::by_optimizer(trace, host).filter(|_| options.steps.is_none()));
         begin.map_or_else(Self::default, |begin| Self::at(begin, trace, host, options, from))
@@ -237,8 +239,10 @@ impl Window {
         match self.found {
             // The user asked about these steps only.
             Some(StepsFound::Given) => true,
-            // Setup is not an iteration.
-            Some(StepsFound::Period) => self.outside_share > SET_UP || self.has_set_up(),
+            // Setup and what comes after the loop are no iterations.
+            Some(StepsFound::Period) => {
+                self.outside_share > SET_UP || self.has_set_up() || self.until.is_some()
+            }
             _ => self.has_set_up(),
         }
     }

@@ -5,7 +5,7 @@
 //! period. Layers repeat within a step, but the launches before and after the layers do not match at that
 //! distance, so the step wins over the layer if anything differs between layers.
 
-use busbound_trace::{EventId, NameId, Timestamp, Trace};
+use busbound_trace::{Event, EventId, EventKind, NameId, Timestamp, Trace};
 
 use super::{Beginnings, StepsFound};
 use busbound_cause::Host;
@@ -102,17 +102,66 @@ pub(super) fn period(trace: &Trace, host: &Host<'_>) -> Option<Beginnings> {
     let launches = |from: usize, until: usize| sequence[from..until].iter().filter(is_launch).count();
     let before = places.len().checked_sub(2).map_or(first, |place| places[place]);
     let (launched, usual) = (launches(last, sequence.len()), launches(before, last));
-    let ends = (1..places.len()).map(|i| tokens.end(places[i] - 1)).chain([tokens.end(tokens.len() - 1)]);
+    let until = end_of_loop(&tokens, &places, length);
+    let last_token = until.unwrap_or(tokens.len()) - 1;
+    let ends = (1..places.len()).map(|i| tokens.end(places[i] - 1)).chain([tokens.end(last_token)]);
     Some(Beginnings {
         found: StepsFound::Period,
         pattern: format!("{length} repeating launches"),
         ends: ends.collect(),
         starts,
         marked_by: None,
-        until: None,
+        until: until.map(|place| tokens.at(place)),
         last_is_whole: rest * 100 >= length * 95 && launched * 100 >= usual * 95,
         is_inferred: true,
     })
+}
+
+/// What comes after the last iteration, if that launches something and takes more than this share of an iteration, is not part of it.
+const TAIL: f64 = 0.05;
+
+/// The place of the first launch or wait after the loop: what a program does before it ends, such as copying its results or saving.
+/// `None` if the trace ends with the loop.
+fn end_of_loop(tokens: &Tokens<'_>, places: &[usize], length: usize) -> Option<usize> {
+    let (&first, &last) = (places.first()?, places.last()?);
+    let after = last + length;
+    let launches = tokens.list.get(after..)?.iter().any(|token| token.what < names_of(tokens.trace));
+    let end = tokens.end(tokens.len() - 1);
+    let usual =
+        (tokens.at(last) - tokens.at(first)).get() as f64 / places.len().saturating_sub(1).max(1) as f64;
+    let tail = end - tokens.end(after - 1);
+    (launches && tail.get() as f64 > TAIL * usual).then_some(after)
+}
+
+/// Whether most of these are inside calls that have several of them: of one module of a model, or of one operator. Then they are its layers,
+/// and no iterations of the program.
+pub(super) fn are_layers(trace: &Trace, host: &Host<'_>, begin: &Beginnings) -> bool {
+    let starts = &begin.starts;
+    let Some(shortest) = starts.windows(2).map(|pair| pair[1] - pair[0]).min() else { return false };
+    let mut inside = vec![false; starts.len()];
+    for (thread, _) in host.launching_threads() {
+        for event in trace.track(thread).events().filter(|event| event.duration() > shortest) {
+            let first = starts.partition_point(|start| *start < event.start());
+            let end = starts.partition_point(|start| *start < event.end());
+            if end >= first + 2 && is_one_call(&event) {
+                inside[first..end].fill(true);
+            }
+        }
+    }
+    2 * inside.iter().filter(|is_inside| **is_inside).count() > starts.len()
+}
+
+/// Whether an event is a call of one module or operator. Ranges that a program names may contain its loop.
+fn is_one_call(event: &Event<'_>) -> bool {
+    let name = event.name();
+    match event.kind() {
+        EventKind::PythonFrame => {
+            name.starts_with("nn.Module: ")
+                || name.contains("torch/nn/modules/module.py") && name.ends_with("_call_impl")
+        }
+        EventKind::Operator => name.contains("::"),
+        _ => false,
+    }
 }
 
 /// The launches and waits of the host, in order.

@@ -82,7 +82,7 @@ fn pinned_weights_of_accelerate_are_not_pinned_again() {
     let (pinned, pageable) =
         (found(&pinned, FindingId::FrameworkHooks), found(&pageable, FindingId::FrameworkHooks));
     assert!(!pinned.fix.contains("pinned state dict"), "{}", pinned.fix);
-    assert!(!pinned.fix_code.unwrap().contains("pin_memory"), "{:?}", pinned.fix_code);
+    assert!(!pinned.fix_code.as_deref().unwrap().contains("pin_memory"), "{:?}", pinned.fix_code);
     assert!(pageable.fix.contains("pinned state dict"), "{}", pageable.fix);
 }
 
@@ -152,7 +152,7 @@ fn copies_to_the_host_have_their_own_recipe() {
     assert_eq!(copies.doing, "copying out on a second stream");
     assert_eq!(copies.candidate, ["async"]);
     assert!(!copies.fix.contains("to(device") && copies.fix.starts_with("Copy out"), "{}", copies.fix);
-    assert!(copies.fix_code.unwrap().contains("device=\"cpu\", pin_memory=True"));
+    assert!(copies.fix_code.as_deref().unwrap().contains("device=\"cpu\", pin_memory=True"));
 }
 
 /// The fix was to pin and copy buffers that FSDP owns.

@@ -1,11 +1,12 @@
 //! `graph`: launches the kernels of a step as CUDA graphs.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use busbound_cause::{CallId, HostAction, HostUse, Model, Time};
 use busbound_trace::Direction;
 
-use super::{About, Declared, Made, Terms, without_value};
+use super::{About, Assumed, Declared, Made, Terms, without_value};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CudaGraph;
@@ -43,7 +44,8 @@ impl Declared for CudaGraph {
                 at = range.end;
                 // A graph of one or two kernels is not worth it.
                 if is_captured && range.len() > 2 {
-                    capture(graph, &calls[range.clone()], kept, assumed.node_gap);
+                    capture(graph, &calls[range.clone()], kept);
+                    space(graph, &calls[range.clone()], &assumed);
                     made.changed += range.len();
                 }
             }
@@ -78,12 +80,12 @@ fn reads_within_steps(graph: &Model) -> bool {
     reads.count() > graph.steps
 }
 
-/// All launches become one; `kept` of the host work between them stays.
-fn capture(graph: &mut Model, calls: &[CallId], kept: f64, node_gap: Time) {
+/// All launches become one; `kept` of the host work for them stays, and all work on data in host memory.
+fn capture(graph: &mut Model, calls: &[CallId], kept: f64) {
     for &call in calls {
         let call = &mut graph.calls[call];
         for (what, time) in &mut call.since.uses {
-            if *what != HostUse::Input {
+            if !what.is_on_data() {
                 *time = (*time as f64 * kept) as Time;
             }
         }
@@ -91,14 +93,23 @@ fn capture(graph: &mut Model, calls: &[CallId], kept: f64, node_gap: Time) {
         if let Some((_, between)) = &mut call.after {
             *between = (*between as f64 * kept) as Time;
         }
-        for work in call.action.issued().to_vec() {
-            let work = &mut graph.work[work];
-            work.after_work = work.after_work.min(node_gap);
-            work.after_call = work.after_call.min(node_gap);
-        }
     }
     if let Some(&first) = calls.first() {
         graph.calls[first].cost = LAUNCH;
+    }
+}
+
+/// The nodes of a stream follow each other after a gap, and short ones do not begin faster than the GPU begins nodes.
+fn space(graph: &mut Model, calls: &[CallId], assumed: &Assumed) {
+    let mut last: BTreeMap<usize, f64> = BTreeMap::new();
+    for &call in calls {
+        for id in graph.calls[call].action.issued().to_vec() {
+            let work = &mut graph.work[id];
+            let rest =
+                last.insert(work.stream, work.alone).map_or(0, |before| assumed.node_every - before as Time);
+            work.after_work = work.after_work.min(assumed.node_gap).max(rest);
+            work.after_call = work.after_call.min(assumed.node_gap);
+        }
     }
 }
 

@@ -130,6 +130,16 @@ macro_rules! changes {
                 matches!(self, Self::Pin(_) | Self::Loader(_))
             }
 
+            /// Whether it changes copies, their calls and the waits for them, and nothing else.
+            pub fn is_of_copies(&self) -> bool {
+                matches!(self, Self::Pin(_) | Self::Stage(_) | Self::Prefetch(_) | Self::Async(_))
+            }
+
+            /// Whether it is a setting of the data loader, and no change of the code.
+            pub fn is_loader_setting(&self) -> bool {
+                matches!(self, Self::Loader(_) | Self::Workers(_))
+            }
+
             /// Whether it starts copies earlier, or lets them end later, beside other work.
             pub fn overlaps_copies(&self) -> bool {
                 matches!(self, Self::Prefetch(_) | Self::Async(_) | Self::Stream(_))

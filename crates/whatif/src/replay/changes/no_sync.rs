@@ -17,7 +17,7 @@ impl Declared for NoSync {
         help: "remove host syncs within a step",
         doing: "removing host syncs",
         effort: "remove the host syncs",
-        precondition: "the host does not need the results within the step",
+        precondition: "the host does not need the results within the step, and decides nothing by them",
         depends_on_data: false,
     };
 
