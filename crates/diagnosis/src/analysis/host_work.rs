@@ -22,6 +22,9 @@ pub struct HostWork {
     pub operators: Vec<String>,
     /// Milliseconds per step.
     pub ms: f64,
+    /// The share of it that the first of the operators takes.
+    #[serde(skip)]
+    pub(crate) first_share: f64,
 }
 
 /// At most this many names are listed.
@@ -70,8 +73,9 @@ pub(crate) fn host_work(
         }
         let mut named: Vec<(Cow<'_, str>, Nanos)> = by_name.into_iter().collect();
         named.sort_by_key(|(_, time)| Reverse(*time));
+        let first_share = named.first().map_or(0.0, |(_, time)| time.as_millis() / total);
         let operators = named.into_iter().take(NAMES).map(|(name, _)| printable(&name)).collect();
-        HostWork { what, operators, ms: breakdown.averaged(total).unwrap_or(0.0) }
+        HostWork { what, operators, ms: breakdown.averaged(total).unwrap_or(0.0), first_share }
     };
     let mut all: Vec<HostWork> = by_use.into_iter().map(of_use).collect();
     all.sort_by(|a, b| b.ms.total_cmp(&a.ms));

@@ -329,10 +329,13 @@ fn notes(facts: &Facts<'_>, confidence: &Confidence, knows_power: bool) -> Vec<S
                 .to_owned(),
         );
     }
-    if confidence.unexplained > 0.02 {
+    // Work that starts late does not keep a GPU waiting that runs other work meanwhile.
+    let idle = facts.idle.iter().map(|idle| idle.ms).sum::<f64>() / facts.time.analyzed_ms;
+    let unexplained = confidence.unexplained.min(idle);
+    if unexplained > 0.02 {
         notes.push(format!(
             "For {:.0}% of the time the GPU waited for something not visible in this trace; that time stays the same.",
-            100.0 * confidence.unexplained
+            100.0 * unexplained
         ));
     }
     if confidence.without_call > 0.05 {

@@ -1,6 +1,9 @@
 //! Does the GPU wait while operators run on the CPU?
 
+use std::collections::BTreeMap;
+
 use busbound_cause::{HostUse, Resource};
+use busbound_trace::{EventKind, Timestamp, TrackId};
 
 use super::common::host_idle::{HostIdle, WORTH_IT};
 use super::common::{Candidate, Document, Draft, Effort, Fix, Rule};
@@ -69,8 +72,23 @@ fn computes(facts: &Facts<'_>, name: &str) -> bool {
         name.contains("view") || others.iter().any(|names| names.contains(&plain))
     };
     let Some(own) = name.strip_prefix("aten::").filter(|name| !is_other(name)) else { return false };
-    let launching = facts.host.launches().filter_map(|call| facts.host.operator_around(&call));
-    launching.map(|operator| operator.name()).all(|other| other.strip_prefix("aten::") != Some(own))
+    !launches_within(facts, |other| other.strip_prefix("aten::") == Some(own))
+}
+
+/// Whether any of these operators launches something, itself or through others.
+fn launches_within(facts: &Facts<'_>, is_one: impl Fn(&str) -> bool) -> bool {
+    let mut launches: BTreeMap<TrackId, Vec<Timestamp>> = BTreeMap::new();
+    for call in facts.host.launches() {
+        launches.entry(call.track_id()).or_default().push(call.start());
+    }
+    launches.values_mut().for_each(|times| times.sort_unstable());
+    let is_this: Vec<bool> = facts.trace.names().iter().map(is_one).collect();
+    let operators = facts.trace.events().filter(|event| event.kind() == EventKind::Operator);
+    operators.filter(|operator| is_this[operator.name_id().index()]).any(|operator| {
+        let times = launches.get(&operator.track_id()).map_or(&[][..], Vec::as_slice);
+        let next = times.partition_point(|time| *time < operator.start());
+        times.get(next).is_some_and(|time| *time < operator.end())
+    })
 }
 
 fn check(facts: &Facts<'_>) -> Option<Draft> {

@@ -44,6 +44,9 @@ const REACHED: f64 = 0.8;
 /// Fewer may all have waited.
 const FEWEST: u64 = 3;
 
+/// Another collective of these ranks that is this much faster shows that the links are not what is slow: they wait.
+const FASTER: f64 = 1.5;
+
 fn is_slow(group: &&CollectiveGroup) -> bool {
     group.count >= FEWEST
         && group.bytes.is_some_and(|bytes| bytes >= LARGE)
@@ -51,7 +54,15 @@ fn is_slow(group: &&CollectiveGroup) -> bool {
 }
 
 fn check(facts: &Facts<'_>) -> Option<Draft> {
-    let slow: Vec<&CollectiveGroup> = facts.collective_groups.iter().filter(is_slow).collect();
+    let all = &facts.collective_groups;
+    let is_refuted = |group: &&CollectiveGroup| {
+        all.iter().any(|other| {
+            other.group == group.group
+                && other.ranks == group.ranks
+                && other.busbw_gbps > group.busbw_gbps.map(|busbw| FASTER * busbw)
+        })
+    };
+    let slow: Vec<&CollectiveGroup> = all.iter().filter(is_slow).filter(|group| !is_refuted(group)).collect();
     let worst = slow.first()?;
     // Of the exposed transfer, what a faster link would save.
     let saved = |group: &&CollectiveGroup| {

@@ -128,6 +128,9 @@ fn host_is_silent(facts: &Facts<'_>) -> bool {
     !is_named && facts.program == Program::Cuda
 }
 
+/// "Mostly" is this share at least.
+const MOST: f64 = 0.5;
+
 /// The largest part of the host's work is named.
 fn mostly(facts: &Facts<'_>) -> String {
     let work = facts.host_work().iter().find(|work| work.what.is_work());
@@ -135,6 +138,9 @@ fn mostly(facts: &Facts<'_>) -> String {
         // Its name is that of the migrations.
         _ if work.what == HostUse::Managed => {
             ", mostly touching managed memory, whose pages come back from the GPU".to_owned()
+        }
+        Some(name) if work.first_share < MOST && name != NOT_RECORDED => {
+            format!(", of which {name} is the largest part ({:.0}%)", 100.0 * work.first_share)
         }
         Some(name) if [HostUse::Operator, HostUse::Random].contains(&work.what) => format!(", mostly {name}"),
         Some(name) if work.what != HostUse::Python => format!(", mostly {name} ({})", work.what.describe()),

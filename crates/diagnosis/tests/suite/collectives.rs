@@ -63,10 +63,11 @@ fn all_reduces_of_eight_ranks_have_the_rates_of_nccl_tests() {
 
 /// Steps of 10 ms: 5 ms of compute, then a collective of `elements` floats over eight ranks per entry, of that many µs.
 fn steps(gpu: &str, elements: u64, steps: &[&[i64]]) -> Trace {
-    steps_in(TraceBuilder::default(), gpu, elements, steps)
+    steps_in(TraceBuilder::default(), gpu, &[elements], steps)
 }
 
-fn steps_in(mut trace: TraceBuilder, gpu: &str, elements: u64, steps: &[&[i64]]) -> Trace {
+/// The collectives of a step have these numbers of elements, in turn.
+fn steps_in(mut trace: TraceBuilder, gpu: &str, elements: &[u64], steps: &[&[i64]]) -> Trace {
     for id in 0..8 {
         let name = gpu.to_owned();
         trace.gpu(Gpu {
@@ -90,7 +91,8 @@ fn steps_in(mut trace: TraceBuilder, gpu: &str, elements: u64, steps: &[&[i64]])
         trace.kernel(compute, "gemm", at + 5000..at + 5_000_000).correlation(correlation);
         let mut call = at + 2000;
         at += 5_000_000;
-        for micros in *collectives {
+        for (place, micros) in collectives.iter().enumerate() {
+            let elements = elements[place % elements.len()];
             correlation += 1;
             trace.runtime_call(host, "cudaLaunchKernel", call..call + 1000).correlation(correlation);
             let message = Collective {
@@ -136,6 +138,17 @@ fn what_collectives_take_longer_than_the_fastest_is_waiting() {
     assert_eq!(FigureId::BusbwGbps.of(&diagnosis), Some(175.0));
 }
 
+/// Gathers that waited for a late rank were "far below the link: NCCL may not use it", beside reductions of the same ranks at 291 GB/s.
+#[test]
+fn a_fast_collective_of_the_same_ranks_shows_that_the_others_wait() {
+    let of = |elements: u64| {
+        let sizes = [25_000_000, elements];
+        judged(&steps_in(TraceBuilder::default(), "NVIDIA H100 80GB HBM3", &sizes, &[&[4000, 700][..]; 4]))
+    };
+    assert!(has(&of(1000), FindingId::SlowCollective));
+    assert!(!has(&of(50_000_000), FindingId::SlowCollective));
+}
+
 /// 100 MB in 4 ms are 43.75 GB/s on links of 450.
 #[test]
 fn a_collective_far_below_its_link_is_a_finding_and_a_fast_one_is_not() {
@@ -166,7 +179,7 @@ fn inference_has_no_gradient_buckets_to_change() {
         for operator in operators {
             trace.name(operator);
         }
-        let run = judged(&steps_in(trace, "NVIDIA H100 80GB HBM3", 1000, &[&[150; 20][..]; 4]));
+        let run = judged(&steps_in(trace, "NVIDIA H100 80GB HBM3", &[1000], &[&[150; 20][..]; 4]));
         let of = |id: FindingId| {
             run.findings.iter().find(|finding| finding.id == id).map(|found| found.fix.clone())
         };

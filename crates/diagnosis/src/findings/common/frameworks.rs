@@ -89,6 +89,10 @@ impl Framework {
     }
 }
 
+/// Functions of diffusers' group offloading that run in each pass where something is offloaded.
+const MOVES: [&str; 6] =
+    ["pre_forward", "post_forward", "onload_", "offload_", "_onload_from_memory", "_offload_to_memory"];
+
 /// When the hooks of a framework ran.
 pub(in crate::findings) struct Hooks {
     pub(in crate::findings) framework: Framework,
@@ -133,10 +137,14 @@ impl Hooks {
 
     /// Whether they are there to move weights, and for nothing else.
     pub(in crate::findings) fn are_for_offloading(&self, facts: &Facts<'_>) -> bool {
-        let has = |part: &str| facts.trace.names().iter().any(|name| name.contains(part));
+        let moves = |name: &str| {
+            let own = name.rsplit([' ', '.']).next().unwrap_or(name);
+            name.contains("group_offloading") && MOVES.contains(&own) || name.contains("GroupOffloadingHook")
+        };
         match self.framework {
             Framework::Accelerate => !self.inferred,
-            Framework::Diffusers => has("group_offloading") || has("GroupOffloadingHook"),
+            // A pipeline asks for its hooks where nothing is offloaded, too.
+            Framework::Diffusers => facts.trace.names().iter().any(moves),
             Framework::Fsdp => false,
         }
     }

@@ -118,6 +118,40 @@ fn short_kernels_of_a_graph_keep_their_distance() {
     assert!((1.1..1.3).contains(&step_ms) && now > 15.0, "{step_ms} of {now}");
 }
 
+/// A graph was predicted to start at once what started 5 ms after its launch for a reason that is not in the trace.
+#[test]
+fn a_graph_does_not_remove_waits_that_are_not_in_the_trace() {
+    let mut program = Program::new();
+    for i in 0..100i64 {
+        let at = i * 50 * US + if i < 50 { 0 } else { 6 * MS };
+        let late = if i == 40 { 5 * MS } else { 10 * US };
+        let start = if i > 40 && i < 50 { 40 * 50 * US + 5 * MS + (i - 40) * 20 * US } else { at + late };
+        program.kernel("add", at, start, 15 * US);
+    }
+    let (now, step_ms) = predicted(&program.trace.finish(), CudaGraph.into());
+    assert!(step_ms > 5.0 && step_ms < now, "{step_ms} of {now}");
+}
+
+/// "Mostly aten::view", which took 7% of it.
+#[test]
+fn only_what_takes_most_of_the_time_is_mostly_it() {
+    let because = |names: &[&str]| {
+        let mut program = Program::new();
+        for i in 0..60i64 {
+            let (at, length) = (i * 4 * MS, 3 * MS / names.len() as i64);
+            for (place, name) in names.iter().enumerate() {
+                let begin = at + place as i64 * length;
+                program.trace.operator(program.host, *name, begin..begin + length - US);
+            }
+            program.kernel("gemm", at + 3_500 * US, at + 3_510 * US, 200 * US);
+        }
+        program.diagnosed().verdict.because
+    };
+    assert!(because(&["aten::topk"]).contains("mostly aten::topk"), "{}", because(&["aten::topk"]));
+    let many = because(&["aten::topk", "aten::sort", "aten::unique", "aten::cumsum"]);
+    assert!(many.contains("is the largest part (2") && !many.contains("mostly"), "{many}");
+}
+
 /// Pinning "saves 48.3 ms" of copies whose calls take 41 ms.
 #[test]
 fn pinning_saves_no_more_than_its_copies_take() {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use busbound_cause::thresholds::UNEXPLAINED_START;
 use busbound_cause::{CallId, HostAction, HostUse, Model, Time};
 use busbound_trace::Direction;
 
@@ -99,7 +100,8 @@ fn capture(graph: &mut Model, calls: &[CallId], kept: f64) {
     }
 }
 
-/// The nodes of a stream follow each other after a gap, and short ones do not begin faster than the GPU begins nodes.
+/// The nodes of a stream follow each other after a gap, and short ones do not begin faster than the GPU begins nodes. What waited for
+/// something that is not in the trace still does.
 fn space(graph: &mut Model, calls: &[CallId], assumed: &Assumed) {
     let mut last: BTreeMap<usize, f64> = BTreeMap::new();
     for &call in calls {
@@ -107,8 +109,9 @@ fn space(graph: &mut Model, calls: &[CallId], assumed: &Assumed) {
             let work = &mut graph.work[id];
             let rest =
                 last.insert(work.stream, work.alone).map_or(0, |before| assumed.node_every - before as Time);
-            work.after_work = work.after_work.min(assumed.node_gap).max(rest);
-            work.after_call = work.after_call.min(assumed.node_gap);
+            let shorter = |gap: Time| if gap > UNEXPLAINED_START { gap } else { gap.min(assumed.node_gap) };
+            work.after_work = shorter(work.after_work).max(rest);
+            work.after_call = shorter(work.after_call);
         }
     }
 }

@@ -137,9 +137,13 @@ fn touch_once(call: &mut HostCall, bytes: u64, assumed: &Assumed) {
 /// is rearranged on the GPU before it goes into a pinned buffer, not on the host after it.
 fn follow_up(graph: &mut Model, staged: &[Option<Staged>], assumed: &Assumed) {
     let Model { threads, calls, .. } = graph;
+    // Only frameworks allocate and free memory around their copies.
+    let has_framework = calls.iter().any(|call| call.since.operators > 0);
     for thread in &*threads {
         for (place, pair) in thread.windows(2).enumerate() {
-            let Some(Staged { direction, bytes }) = staged[pair[0]] else { continue };
+            let Some(Staged { direction, bytes }) = staged[pair[0]].filter(|_| has_framework) else {
+                continue;
+            };
             if direction == Direction::DeviceToHost && bytes >= WORTH_FAULTS {
                 let casts = calls[pair[1]].since.uses.iter_mut().filter(|(what, _)| *what == HostUse::Cast);
                 casts.for_each(|(_, time)| *time = (*time).min(AFTER_COPY));
