@@ -17,6 +17,8 @@ pub(crate) enum Failure {
     GateFailed,
     /// There is no GPU, or it cannot be used.
     NoGpu(String),
+    /// Another process of this job has failed, and rank 0 says which and why.
+    SaidByRank0,
     /// Stopped by the user; the answer has what was measured until then.
     Interrupted,
     /// The answer could not be written.
@@ -60,7 +62,7 @@ impl Failure {
         match self {
             Self::Usage(why) | Self::Unreadable(why) | Self::NoGpu(why) => Some(why.clone()),
             Self::Output(why) => Some(format!("cannot write the answer: {why}")),
-            Self::GateFailed | Self::Interrupted => None,
+            Self::GateFailed | Self::SaidByRank0 | Self::Interrupted => None,
         }
     }
 
@@ -68,7 +70,7 @@ impl Failure {
         match self {
             Self::GateFailed => 1,
             Self::Unreadable(_) => 3,
-            Self::NoGpu(_) => 4,
+            Self::NoGpu(_) | Self::SaidByRank0 => 4,
             Self::Interrupted => 130,
             Self::Usage(_) | Self::Output(_) => 2,
         }

@@ -156,10 +156,38 @@ pub struct PeerFacts {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AllReduceFacts {
     pub ranks: u32,
+    #[serde(default, skip_serializing_if = "Processes::is_one")]
+    pub processes: Processes,
     pub bytes: u64,
     pub algbw_gbps: f64,
     /// `algbw` × 2(n−1)/n; 0 for one rank, which exchanges nothing.
     pub busbw_gbps: f64,
+}
+
+/// Which processes the ranks of an all-reduce were.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum Processes {
+    /// One process with all GPUs of its machine.
+    #[default]
+    One,
+    /// One process per GPU, on this many machines.
+    OnePerGpu { nodes: u32 },
+}
+
+impl Processes {
+    pub fn is_one(&self) -> bool {
+        *self == Self::One
+    }
+
+    /// The number of machines.
+    pub fn nodes(self) -> u32 {
+        match self {
+            Self::One => 1,
+            Self::OnePerGpu { nodes } => nodes,
+        }
+    }
 }
 
 /// How long it takes to move many blocks that lie apart, until the host knows that all arrived.
@@ -342,6 +370,13 @@ impl MachineProfile {
     /// How copies in this direction slow down under a load, if that was measured.
     pub fn contention(&self, load: ContentionLoad, direction: Direction) -> Option<&ContentionFacts> {
         self.contention.iter().find(|facts| (facts.load, facts.direction) == (load, direction))
+    }
+
+    /// Keeps these all-reduces instead of earlier ones of as many ranks in such processes.
+    pub fn set_allreduce(&mut self, measured: &[AllReduceFacts]) {
+        let like = |one: &AllReduceFacts| (one.ranks, one.processes);
+        self.allreduce.retain(|known| !measured.iter().any(|one| like(one) == like(known)));
+        self.allreduce.extend(measured);
     }
 
     /// Keeps this cost instead of an earlier one of the same profiler.
