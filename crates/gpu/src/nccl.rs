@@ -30,7 +30,7 @@ type CommInitRank = unsafe extern "C" fn(*mut Comm, c_int, UniqueId, c_int) -> c
 type AllReduce =
     unsafe extern "C" fn(*const c_void, *mut c_void, usize, c_int, c_int, Comm, *mut c_void) -> c_int;
 
-/// What processes need to find each other: `ncclUniqueId`. Rank 0 makes it, all others are told. In hexadecimal as text.
+/// What processes need to find each other: `ncclUniqueId`. Rank 0 makes it for all. In hexadecimal as text.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct UniqueId([u8; ID_BYTES]);
@@ -110,7 +110,9 @@ impl NcclLibrary {
             text.map(|text| CStr::from_ptr(text).to_string_lossy().into_owned())
         };
         let text = text.unwrap_or_else(|| "unknown error".to_owned());
-        Err(format!("NCCL failed: {text} (code {answer}); NCCL_DEBUG=WARN shows why"))
+        // Many of its texts say so themselves.
+        let hint = if text.contains("NCCL_DEBUG") { "" } else { "; NCCL_DEBUG=WARN shows why" };
+        Err(format!("NCCL failed: {text} (code {answer}){hint}"))
     }
 }
 

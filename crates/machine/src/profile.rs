@@ -455,4 +455,21 @@ mod tests {
         changed.set_profiler_cost(ProfilerCost { call_us: 2.5, ..profile.profiler[0].clone() });
         assert_eq!((changed.profiler.len(), changed.profiler[0].call_us), (1, 2.5));
     }
+
+    #[test]
+    fn all_reduces_replace_those_of_as_many_ranks_in_such_processes_only() {
+        let json = include_str!("../../../fixtures/machines/h200.json");
+        let mut profile = MachineProfile::parse(json).unwrap();
+        let with_one_rank = profile.allreduce.clone();
+        let facts = |nodes, busbw_gbps| {
+            let processes = Processes::OnePerGpu { nodes };
+            AllReduceFacts { ranks: 8, processes, bytes: 1 << 20, algbw_gbps: 1.0, busbw_gbps }
+        };
+        profile.set_allreduce(&[facts(1, 300.0)]);
+        profile.set_allreduce(&[facts(2, 40.0)]);
+        profile.set_allreduce(&[facts(1, 350.0)]);
+        assert_eq!(profile.allreduce, [with_one_rank, vec![facts(2, 40.0), facts(1, 350.0)]].concat());
+        let written = serde_json::to_string(&profile).unwrap();
+        assert_eq!(MachineProfile::parse(&written).unwrap(), profile);
+    }
 }

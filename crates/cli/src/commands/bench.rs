@@ -140,9 +140,9 @@ fn measure(args: &BenchArgs, output: &Output) -> Result<Option<Samples>, Failure
         Some(launch) => {
             let within = args.what.timeout.map_or(USUAL_TIMEOUT, Duration::from_secs);
             run_rank(&request, &launch, within, &stop, &mut progress).map_err(|error| match error {
-                RanksError::GivenUp => Failure::SaidByRank0,
+                RanksError::GivenUp => Failure::OfRanks(None),
                 RanksError::Stopped => Failure::Interrupted,
-                error => Failure::no_gpu(error),
+                error => Failure::OfRanks(Some(error.to_string())),
             })
         }
         None => {

@@ -49,8 +49,7 @@ pub(crate) fn serve(
             Event::Asked(Command::GiveUp) => return Err(RanksError::GivenUp),
             Event::Asked(command) => {
                 is_ending = command == Command::End;
-                // If it is gone, it has said why, or says so now.
-                let _ = worker.ask(command);
+                worker.ask(command);
             }
             Event::Worker(Said::Answer(answer)) => {
                 let said = say(&root, &answer);

@@ -102,7 +102,7 @@ impl Party {
     /// That a rank is gone is heard, not noticed here.
     fn tell(&self, rank: u32, command: &Command) {
         match &self.members[rank as usize] {
-            Member::Here(worker) => drop(worker.ask(command.clone())),
+            Member::Here(worker) => worker.ask(command.clone()),
             Member::There(stream) => drop(say(stream, command)),
         }
     }

@@ -1,6 +1,6 @@
 //! What a rank does when it is asked, on a thread of its own: a call of NCCL may never return.
 
-use std::sync::mpsc::{Receiver, SendError, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
 use super::message::{Answer, Command};
@@ -49,8 +49,9 @@ impl Worker {
         Self(to)
     }
 
-    pub(super) fn ask(&self, command: Command) -> Result<(), SendError<Command>> {
-        self.0.send(command)
+    /// If it is gone, that is heard, not noticed here.
+    pub(super) fn ask(&self, command: Command) {
+        let _ = self.0.send(command);
     }
 }
 
