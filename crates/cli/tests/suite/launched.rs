@@ -8,6 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -167,7 +168,7 @@ fn the_slowest_rank_counts_and_one_that_begins_late_does_not() {
     };
     // Rank 0 sees nine of the ten pauses of 10 ms.
     assert!(first_three("FAKE_NCCL_SLOW_MS", "10")[0] >= 10_000_000);
-    // A tenth of it would be in each time.
+    // It is late for the small one that aligns them; a tenth of that would be in each time otherwise.
     assert!(first_three("FAKE_NCCL_LATE_MS", "400")[1] < 40_000_000);
 }
 
@@ -239,6 +240,24 @@ fn the_others_end_when_rank_0_is_gone() {
     });
     let why = "busbound: rank 0 ended before the measurement was complete\n";
     assert_eq!((said[1].1.as_str(), said[1].2, said[0].2), (why, Some(4), Some(9)));
+}
+
+/// A terminal sends it to all of them.
+#[test]
+fn ctrl_c_ends_all_ranks_and_rank_0_has_what_was_measured() {
+    let job = Job::new(2, &["--raw", "raw.json", "--no-save", "--full"]);
+    let started = [0, 1].map(|rank| job.rank(rank).env("FAKE_NCCL_SLOW_MS", "20").spawn().unwrap());
+    // Once NCCL connects them, both listen for signals; then it takes many seconds.
+    while !job.path("world").exists() {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    for child in &started {
+        kill_process(Pid::from_child(child), Signal::INT).unwrap();
+    }
+    let said = started.map(|child| text(&child.wait_with_output().unwrap()));
+    assert_eq!((said[0].1.as_str(), said[0].2), ("", Some(130)), "{said:?}");
+    assert!(is_silent(&said[1], 0), "{said:?}");
+    assert_eq!(job.json("raw.json")["interrupted"], true);
 }
 
 #[test]

@@ -40,7 +40,7 @@ pub fn run_rank(
         return serve(launch.rank, root, within, work).map(|()| None);
     }
     let others = gather(launch, within, stop)?;
-    let mut party = Party::new(others, within, work)?;
+    let mut party = Party::new(others, within, work);
     let meeting = meet(&mut party)?;
     let ordinal = ordinal_of(launch, gpus()?);
     let gpu = Gpu::open(ordinal)?;

@@ -38,7 +38,7 @@ pub struct Launch {
 pub enum LaunchError {
     #[error("{name} is {value:?}, which is not a number")]
     NotANumber { name: &'static str, value: String },
-    #[error("rank {rank} of {size} processes cannot be: ranks are numbered from 0 ({launcher})")]
+    #[error("rank {rank} of {size} processes is impossible: ranks are numbered from 0 ({launcher})")]
     NoSuchRank { rank: u32, size: u32, launcher: Launcher },
     #[error(
         "{launcher} does not say where rank 0 is: set MASTER_ADDR to its host for all processes (such as mpirun -x MASTER_ADDR=HOST)"
@@ -81,7 +81,7 @@ const LAUNCHERS: [Names; 4] = [
         size: "PMI_SIZE",
         local_rank: &["MPI_LOCALRANKID", "PMI_LOCAL_RANK"],
         local_size: &["MPI_LOCALNRANKS", "PMI_LOCAL_SIZE"],
-        job: &["PBS_JOBID", "SLURM_JOB_ID", "SLURM_STEP_ID"],
+        job: &["PBS_JOBID", "SLURM_JOB_ID"],
     },
     // Not SLURM_NTASKS: a batch script has it too, and is one process.
     Names {
@@ -289,7 +289,7 @@ mod tests {
         let of_rank = |rank| of(&[("RANK", rank), ("WORLD_SIZE", "2"), ("MASTER_ADDR", "a")]);
         let text = |rank| of_rank(rank).unwrap_err().to_string();
         assert_eq!(text("x"), "RANK is \"x\", which is not a number");
-        assert!(text("2").starts_with("rank 2 of 2 processes cannot be"), "{}", text("2"));
+        assert!(text("2").starts_with("rank 2 of 2 processes is impossible"), "{}", text("2"));
         assert!(of_rank("1").is_ok());
     }
 }

@@ -2,12 +2,13 @@
 
 use std::io::BufReader;
 use std::net::TcpStream;
+use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
 use super::error::{RankList, RanksError};
-use super::lines::{next_line, say};
+use super::lines::{Incoming, next_line, say};
 use super::message::{Answer, Command};
 use super::worker::{Asked, Said, Worker};
 
@@ -27,11 +28,10 @@ pub(crate) fn serve(
     within: Duration,
     work: impl FnOnce(&Asked<'_>) -> Result<(), String> + Send + 'static,
 ) -> Result<(), RanksError> {
-    let gone = |_| RanksError::Gone { rank: 0 };
     let (events, heard) = channel();
-    let reader = root.try_clone().map_err(gone)?;
-    let of_worker = events.clone();
-    thread::spawn(move || listen(reader, &events));
+    let root = Arc::new(root);
+    let (of_worker, incoming) = (events.clone(), Incoming(Arc::clone(&root)));
+    thread::spawn(move || listen(incoming, &events));
     let worker = Worker::start(work, move |said| {
         let _ = of_worker.send(Event::Worker(said));
     });
@@ -56,7 +56,7 @@ pub(crate) fn serve(
                 if let Answer::Failed(why) = answer {
                     return Err(RanksError::Failed { rank, why });
                 }
-                said.map_err(gone)?;
+                said.map_err(|_| RanksError::Gone { rank: 0 })?;
             }
             Event::Worker(Said::Gone) if is_ending => return Ok(()),
             Event::Worker(Said::Gone) => {
@@ -71,8 +71,8 @@ pub(crate) fn serve(
     }
 }
 
-fn listen(root: TcpStream, events: &Sender<Event>) {
-    let mut input = BufReader::new(root);
+fn listen(incoming: Incoming, events: &Sender<Event>) {
+    let mut input = BufReader::new(incoming);
     while let Some(command) = next_line(&mut input).and_then(|line| line.parse().ok()) {
         if events.send(Event::Asked(command)).is_err() {
             return;

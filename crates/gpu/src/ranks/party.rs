@@ -2,12 +2,13 @@
 
 use std::io::BufReader;
 use std::net::TcpStream;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::error::{RankList, RanksError};
-use super::lines::{next_line, say};
+use super::lines::{Incoming, next_line, say};
 use super::message::{Answer, Command};
 use super::worker::{Asked, Said, Worker};
 
@@ -16,7 +17,7 @@ const AFTER_A_FAILURE: Duration = Duration::from_millis(300);
 
 enum Member {
     Here(Worker),
-    There(TcpStream),
+    There(Arc<TcpStream>),
 }
 
 struct Event {
@@ -39,7 +40,7 @@ impl Party {
         others: Vec<TcpStream>,
         within: Duration,
         work: impl FnOnce(&Asked<'_>) -> Result<(), String> + Send + 'static,
-    ) -> Result<Self, RanksError> {
+    ) -> Self {
         let (events, heard) = channel::<Event>();
         let own = events.clone();
         let worker = Worker::start(work, move |said| {
@@ -47,12 +48,12 @@ impl Party {
         });
         let mut members = vec![Member::Here(worker)];
         for (stream, rank) in others.into_iter().zip(1..) {
-            let reader = stream.try_clone().map_err(|_| RanksError::Gone { rank })?;
-            let events = events.clone();
-            thread::spawn(move || listen(rank, reader, &events));
+            let stream = Arc::new(stream);
+            let (events, incoming) = (events.clone(), Incoming(Arc::clone(&stream)));
+            thread::spawn(move || listen(rank, incoming, &events));
             members.push(Member::There(stream));
         }
-        Ok(Self { members, heard, within, has_ended: false })
+        Self { members, heard, within, has_ended: false }
     }
 
     pub(crate) fn size(&self) -> u32 {
@@ -158,8 +159,8 @@ impl Drop for Party {
     }
 }
 
-fn listen(rank: u32, stream: TcpStream, events: &Sender<Event>) {
-    let mut input = BufReader::new(stream);
+fn listen(rank: u32, incoming: Incoming, events: &Sender<Event>) {
+    let mut input = BufReader::new(incoming);
     while let Some(answer) = next_line(&mut input).and_then(|line| line.parse().ok()) {
         if events.send(Event { rank, said: Said::Answer(answer) }).is_err() {
             return;

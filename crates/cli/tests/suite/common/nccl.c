@@ -1,7 +1,7 @@
 // An NCCL whose ranks are processes that share a file in $FAKE_NCCL: they really wait for each other and really sum. Like the real one, it
 // waits forever for a rank that is gone.
 // $FAKE_NCCL_INIT and $FAKE_NCCL_REDUCE: what a rank does instead of its part (fail, die, hang, wrong).
-// $FAKE_NCCL_SLOW_MS: it ends each all-reduce late. $FAKE_NCCL_LATE_MS: it begins the first small ones late.
+// $FAKE_NCCL_SLOW_MS: it ends each all-reduce late. $FAKE_NCCL_LATE_MS: it is late for the first four repetitions of eleven.
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -79,8 +79,9 @@ int ncclCommInitRank(Comm **out, int size, Id id, int rank) {
 }
 
 int ncclAllReduce(const float *from, float *to, size_t count, int type, int op, Comm *comm, void *stream) {
-    static int small;
-    if (count == 1 && small++ < 4) wait_ms("FAKE_NCCL_LATE_MS");
+    static int calls;
+    if (calls % 11 == 0 && calls < 44) wait_ms("FAKE_NCCL_LATE_MS");
+    calls++;
     int error = instead("FAKE_NCCL_REDUCE");
     if (error) return error;
     for (size_t at = 0; at < count; at += CHUNK) {
