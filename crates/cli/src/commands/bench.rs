@@ -93,8 +93,9 @@ fn has_additions(measured: &MachineProfile) -> bool {
 /// contention.
 fn with_additions(path: &Path, measured: &MachineProfile) -> Result<MachineProfile, Failure> {
     if !path.exists() {
-        let why = "does not exist yet: name the copy suite as well (--suite copy,...), which makes a profile";
-        return Err(Failure::Unreadable(format!("{} {why}", path.display())));
+        let path = path.display();
+        let why = format!("{path} does not exist yet: make it first with `busbound bench --save {path}`");
+        return Err(Failure::Unreadable(why));
     }
     let json = fs::read_to_string(path).map_err(Failure::unreadable_at(path))?;
     let mut profile = MachineProfile::parse(&json)

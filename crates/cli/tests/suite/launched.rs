@@ -337,6 +337,18 @@ fn only_rank_0_says_that_connections_were_refused_and_that_the_port_is_taken() {
     assert!(stderr.contains("choose another one with --port") && code == Some(4), "{stderr}");
 }
 
+/// Only a run that measures copies makes one.
+#[test]
+fn without_a_profile_to_add_to_rank_0_says_how_to_make_one() {
+    let job = Job::new(2, &["--save", "none.json"]);
+    let said = job.run(|_, _| {});
+    let why =
+        "busbound: none.json does not exist yet: make it first with `busbound bench --save none.json`\n";
+    assert!(said[0].0.contains("one process each"), "{}", said[0].0);
+    assert_eq!((said[0].1.as_str(), said[0].2), (why, Some(3)));
+    assert!(is_silent(&said[1], 0) && !job.path("none.json").exists(), "{:?}", said[1]);
+}
+
 #[test]
 fn what_a_launcher_says_wrongly_is_a_usage_error() {
     let job = Job::new(2, &[]);
