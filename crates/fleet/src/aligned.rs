@@ -28,12 +28,19 @@ pub struct AlignedRank {
 
 impl AlignedLanes {
     /// `None` if fewer than two ranks have lanes and a clock.
-    pub(crate) fn of(ranks: &[(&RankSummary, Clock)], arrivals: Option<&Arrivals>) -> Option<Self> {
+    pub(crate) fn of(
+        ranks: &[(&RankSummary, Clock)],
+        arrivals: Option<&Arrivals>,
+        step_ms: f64,
+    ) -> Option<Self> {
         let known = || ranks.iter().filter(|(rank, _)| !rank.lanes.is_empty());
         let begin =
             known().map(|(rank, clock)| clock.shared(rank.lanes.from_ns)).fold(f64::INFINITY, f64::min);
         let end = known().map(|(rank, clock)| clock.shared(rank.lanes.until_ns)).fold(begin, f64::max);
-        let late = |rank: &RankName| arrivals.is_some_and(|of| of.late.iter().any(|late| late.rank == *rank));
+        let late = |rank: &RankName| {
+            let mut late = arrivals.iter().flat_map(|arrivals| &arrivals.late);
+            late.any(|late| late.rank == *rank && late.matters(step_ms))
+        };
         let one = |(rank, clock): &(&RankSummary, Clock)| {
             let rank_name = rank.label();
             AlignedRank {

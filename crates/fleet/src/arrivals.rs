@@ -195,6 +195,13 @@ fn listed(of: &[Arrival], ranks: &[&RankSummary], start: f64) -> Option<Collecti
     })
 }
 
+impl LateRank {
+    /// Whether the others wait for it for more than a small part of a step.
+    pub(crate) fn matters(&self, step_ms: f64) -> bool {
+        self.delay_ms > MATTERS * step_ms
+    }
+}
+
 /// `last_in` are the collectives in which the rank arrives last, of this many.
 fn late_rank(rank: &RankSummary, last_in: &[&[Arrival]], collectives: usize) -> LateRank {
     // The collectives are a sample of those of a step.
@@ -218,7 +225,7 @@ fn late_rank(rank: &RankSummary, last_in: &[&[Arrival]], collectives: usize) -> 
 }
 
 fn statement(late: &[LateRank], collectives: usize, step_ms: f64, unit: Unit) -> String {
-    let Some(worst) = late.first().filter(|worst| worst.delay_ms > MATTERS * step_ms) else {
+    let Some(worst) = late.first().filter(|worst| worst.matters(step_ms)) else {
         return format!(
             "No rank arrives much later than the others at the {collectives} collectives compared."
         );

@@ -67,7 +67,7 @@ impl Fleet {
         let step_ms = median(&arriving.iter().map(|rank| rank.step_ms()).collect::<Vec<_>>());
         let job = job::scenarios(&compared, &stragglers, arrivals.as_ref(), step_ms, unit);
         let pipeline = pipeline(&ranks).filter(|_| not_one_run.is_none());
-        let aligned = alignment.as_ref().and_then(|_| AlignedLanes::of(&clocked, arrivals.as_ref()));
+        let aligned = alignment.as_ref().and_then(|_| AlignedLanes::of(&clocked, arrivals.as_ref(), step_ms));
         let mut answer = FleetAnswer {
             schema: FLEET_SCHEMA,
             statement: String::new(),

@@ -11,7 +11,7 @@ Examples:
   busbound compare before.json.gz after.json.gz
   busbound compare before.json.gz after.json.gz --open
   busbound compare b2.json b4.json b8.json --label batch=2,4,8
-  busbound compare a2.json a4.json b2.json b4.json --label batch=2,4,2,4 --label run=a,a,b,b";
+  busbound compare a?.json b?.json --label batch=2,4,2,4 --label run=a,a,b,b";
 
 #[derive(Debug, Args)]
 pub(crate) struct CompareArgs {

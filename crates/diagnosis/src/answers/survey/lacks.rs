@@ -7,7 +7,7 @@ use busbound_trace::{Direction, EventKind, LossKind, MemoryKind, Repair, Trace};
 use super::other_profiler::other_profiler;
 use super::{Span, Survey, Totals};
 use crate::quantity::{count, plural, time};
-use busbound_cause::{ClockFault, Counted, GraphLaunches, Records};
+use busbound_cause::{ClockFault, Records};
 
 /// The input of a check.
 pub(super) struct Scope<'s> {
@@ -27,17 +27,17 @@ pub(super) struct Lack {
 }
 
 /// What helps against dropped records.
-const FEWER: &str = "record fewer steps (schedule(active=3)) or fewer activities (no with_stack, no profile_memory), or give CUPTI \
+pub(super) const FEWER: &str = "record fewer steps (schedule(active=3)) or fewer activities (no with_stack, no profile_memory), or give CUPTI \
                      larger buffers";
-const BOTH_ACTIVITIES: &str = "profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])";
+pub(super) const BOTH_ACTIVITIES: &str = "profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])";
 
 impl Scope<'_> {
-    fn records(&self) -> &Records {
+    pub(super) fn records(&self) -> &Records {
         self.records.get_or_init(|| Records::of(self.trace))
     }
 
     /// Who is to blame for records that are not there.
-    fn dropped(&self) -> &'static str {
+    pub(super) fn dropped(&self) -> &'static str {
         if self.trace.stats().is_complete() {
             "the profiler dropped records"
         } else {
@@ -276,81 +276,6 @@ pub(super) fn graph_nodes(scope: &Scope<'_>) -> Option<Lack> {
         what: "each CUDA graph was recorded as a single GPU event".to_owned(),
         prevents: "seeing the copies and kernels in it; the whole graph counts as compute",
         remedy: "",
-    })
-}
-
-/// Not one kernel, although some were launched: nobody drops all of them.
-pub(super) fn kernels(scope: &Scope<'_>) -> Option<Lack> {
-    has_no_kernels(scope).then(|| {
-        launched_without_work(scope, "kernels were not recorded, or the file lost them", BOTH_ACTIVITIES)
-    })?
-}
-
-pub(super) fn kernel_records(scope: &Scope<'_>) -> Option<Lack> {
-    (!has_no_kernels(scope)).then(|| launched_without_work(scope, scope.dropped(), FEWER))?
-}
-
-fn has_no_kernels(scope: &Scope<'_>) -> bool {
-    scope.records().kernels_are_missing() && scope.totals.count(EventKind::Kernel) == 0
-}
-
-fn launched_without_work(scope: &Scope<'_>, why: &str, remedy: &'static str) -> Option<Lack> {
-    let records = scope.records();
-    let clause = |is_missing: bool, counted: Counted, one: &str, several: &str| {
-        let of = plural(counted.all as u64, one, several);
-        is_missing.then(|| format!("{} of {of}", counted.alone))
-    };
-    let kernels = clause(records.kernels_are_missing(), records.launches, "kernel launch", "kernel launches");
-    let copies = clause(records.copies_are_missing(), records.copies, "copy call", "copy calls");
-    let work = match (&kernels, &copies) {
-        (Some(_), None) => "kernel",
-        (None, Some(_)) => "copy",
-        (Some(_), Some(_)) => "work",
-        (None, None) => return None,
-    };
-    let clauses: Vec<String> = [kernels, copies].into_iter().flatten().collect();
-    Some(Lack {
-        what: format!("{} have no {work} in the trace: {why}", clauses.join(" and ")),
-        prevents: "knowing what the GPU did then: it looks idle",
-        remedy,
-    })
-}
-
-pub(super) fn graph_work(scope: &Scope<'_>) -> Option<Lack> {
-    if !scope.survey.recorded.gpu_activity {
-        return None;
-    }
-    let graphs = GraphLaunches::of(scope.trace);
-    let all = plural(graphs.all as u64, "CUDA graph launch", "CUDA graph launches");
-    let what = match () {
-        // A truncated file has lost the work of its last launches; another check reports that.
-        () if graphs.are_missing() && scope.trace.stats().is_complete() => {
-            format!("{} of {all} left no GPU work in the trace", graphs.unseen.len())
-        }
-        () if graphs.are_uneven() => {
-            format!(
-                "{} of {all} have other numbers of kernels than the rest: {}",
-                graphs.uneven,
-                scope.dropped()
-            )
-        }
-        () => return None,
-    };
-    Some(Lack { what, prevents: "knowing what the GPU did then: it looks idle", remedy: FEWER })
-}
-
-pub(super) fn call_records(scope: &Scope<'_>) -> Option<Lack> {
-    let records = scope.records();
-    // Without any calls, another check reports that.
-    (scope.survey.recorded.runtime_calls && records.calls_are_missing()).then(|| Lack {
-        what: format!(
-            "{} of {} no launch call in the trace: {}",
-            records.work.alone,
-            plural(records.work.all as u64, "GPU event has", "GPU events have"),
-            scope.dropped()
-        ),
-        prevents: "knowing why the GPU was idle before them",
-        remedy: FEWER,
     })
 }
 

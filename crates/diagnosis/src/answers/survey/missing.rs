@@ -6,6 +6,7 @@ use busbound_trace::{Recordable, Trace};
 use serde::Serialize;
 
 use super::lacks::{self, Lack, Scope};
+use super::lost_records;
 use super::{Survey, Totals};
 use crate::limits::id::LimitationId;
 
@@ -63,13 +64,13 @@ const TABLE: &[(Recordable, LimitationId, Limits, Check)] = &[
     (Recordable::GpuNames, LimitationId::GpuNames, Diagnosis, lacks::gpu_names),
     (Recordable::GpuOfProcess, LimitationId::GpuOfProcess, Diagnosis, lacks::gpu_of_process),
     (Recordable::GraphNodes, LimitationId::GraphNodes, Diagnosis, lacks::graph_nodes),
-    (Recordable::Kernels, LimitationId::KernelRecords, Verdict, lacks::kernels),
-    (Recordable::KernelRecords, LimitationId::KernelRecords, Verdict, lacks::kernel_records),
-    (Recordable::GraphWork, LimitationId::GraphWork, Verdict, lacks::graph_work),
+    (Recordable::Kernels, LimitationId::KernelRecords, Verdict, lost_records::kernels),
+    (Recordable::KernelRecords, LimitationId::KernelRecords, Verdict, lost_records::kernel_records),
+    (Recordable::GraphWork, LimitationId::GraphWork, Verdict, lost_records::graph_work),
     (Recordable::Clocks, LimitationId::Clocks, Verdict, lacks::clocks),
     (Recordable::StreamOrder, LimitationId::StreamOrder, Verdict, lacks::stream_order),
     (Recordable::CopyRates, LimitationId::CopyRates, Verdict, lacks::copy_rates),
-    (Recordable::CallRecords, LimitationId::CallRecords, Verdict, lacks::call_records),
+    (Recordable::CallRecords, LimitationId::CallRecords, Verdict, lost_records::call_records),
     (Recordable::OneOfEach, LimitationId::Duplicates, Diagnosis, lacks::duplicates),
     (Recordable::PageFaults, LimitationId::PageFaults, Diagnosis, lacks::page_faults),
     (Recordable::Shapes, LimitationId::Shapes, SurveyOnly, lacks::shapes),

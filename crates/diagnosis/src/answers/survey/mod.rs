@@ -2,6 +2,7 @@
 
 pub(crate) mod headline;
 mod lacks;
+mod lost_records;
 pub(crate) mod missing;
 pub(crate) mod other_profiler;
 pub(crate) mod places;
