@@ -17,6 +17,8 @@ pub(crate) enum Failure {
     GateFailed,
     /// There is no GPU, or it cannot be used.
     NoGpu(String),
+    /// Several processes could not measure together; without words if rank 0 has them.
+    OfRanks(Option<String>),
     /// Stopped by the user; the answer has what was measured until then.
     Interrupted,
     /// The answer could not be written.
@@ -60,15 +62,21 @@ impl Failure {
         match self {
             Self::Usage(why) | Self::Unreadable(why) | Self::NoGpu(why) => Some(why.clone()),
             Self::Output(why) => Some(format!("cannot write the answer: {why}")),
+            Self::OfRanks(why) => why.clone(),
             Self::GateFailed | Self::Interrupted => None,
         }
+    }
+
+    /// Whether a call of NCCL or CUDA may still wait for a process that is gone: what they do when a program exits would wait too.
+    pub(crate) fn ends_at_once(&self) -> bool {
+        matches!(self, Self::OfRanks(_))
     }
 
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
             Self::GateFailed => 1,
             Self::Unreadable(_) => 3,
-            Self::NoGpu(_) => 4,
+            Self::NoGpu(_) | Self::OfRanks(_) => 4,
             Self::Interrupted => 130,
             Self::Usage(_) | Self::Output(_) => 2,
         }

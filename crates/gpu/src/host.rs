@@ -67,6 +67,14 @@ fn free_in(meminfo: &str, container: Option<(u64, u64)>) -> u64 {
     container.map_or(free, |(most, now)| free.min(most.saturating_sub(now)))
 }
 
+/// What is the same for all processes of a machine, and different on another one: what NCCL takes for it, else a number that Linux
+/// makes when it starts. Not the host's name, which is private and which containers of one machine do not share.
+pub(crate) fn node() -> String {
+    let given = std::env::var("NCCL_HOSTID").ok().filter(|given| !given.trim().is_empty());
+    let at_boot = || fs::read_to_string("/proc/sys/kernel/random/boot_id").ok();
+    given.or_else(at_boot).map_or_else(|| "unknown".to_owned(), |text| text.trim().to_owned())
+}
+
 /// Where a device is in the host.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Place {

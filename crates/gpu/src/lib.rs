@@ -9,6 +9,7 @@ mod host;
 pub mod live;
 mod nccl;
 mod python_packages;
+pub mod ranks;
 mod telemetry;
 mod wiring;
 

@@ -38,8 +38,8 @@ pub use interconnect::{Hop, Interconnect, NvLinkGeneration, UnknownLink};
 pub use link::{DUPLEX, Lane, NCCL_SHARE, PcieLink};
 pub use profile::{
     AllReduceFacts, ContentionFacts, CurvePoint, DuplexFacts, HbmFacts, LatencyFacts, MachineProfile,
-    MeasuredCurve, NodeFacts, OverlapFacts, PROFILE_SCHEMA, PeerFacts, PowerFacts, ProfileError, ScatterGrid,
-    ScatterPoint,
+    MeasuredCurve, NodeFacts, OverlapFacts, PROFILE_SCHEMA, PeerFacts, PowerFacts, Processes, ProfileError,
+    ScatterGrid, ScatterPoint,
 };
 pub use profiler_cost::{ProfilerCost, ProfilerTool};
 pub use quantile::{median, quantile};

@@ -156,10 +156,38 @@ pub struct PeerFacts {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AllReduceFacts {
     pub ranks: u32,
+    #[serde(default, skip_serializing_if = "Processes::is_one")]
+    pub processes: Processes,
     pub bytes: u64,
     pub algbw_gbps: f64,
     /// `algbw` × 2(n−1)/n; 0 for one rank, which exchanges nothing.
     pub busbw_gbps: f64,
+}
+
+/// Which processes the ranks of an all-reduce were.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum Processes {
+    /// One process with all GPUs of its machine.
+    #[default]
+    One,
+    /// One process per GPU, on this many machines.
+    OnePerGpu { nodes: u32 },
+}
+
+impl Processes {
+    pub fn is_one(&self) -> bool {
+        *self == Self::One
+    }
+
+    /// The number of machines.
+    pub fn nodes(self) -> u32 {
+        match self {
+            Self::One => 1,
+            Self::OnePerGpu { nodes } => nodes,
+        }
+    }
 }
 
 /// How long it takes to move many blocks that lie apart, until the host knows that all arrived.
@@ -344,6 +372,13 @@ impl MachineProfile {
         self.contention.iter().find(|facts| (facts.load, facts.direction) == (load, direction))
     }
 
+    /// Keeps these all-reduces instead of earlier ones of as many ranks in such processes.
+    pub fn set_allreduce(&mut self, measured: &[AllReduceFacts]) {
+        let like = |one: &AllReduceFacts| (one.ranks, one.processes);
+        self.allreduce.retain(|known| !measured.iter().any(|one| like(one) == like(known)));
+        self.allreduce.extend(measured);
+    }
+
     /// Keeps this cost instead of an earlier one of the same profiler.
     pub fn set_profiler_cost(&mut self, cost: ProfilerCost) {
         self.profiler.retain(|known| known.tool != cost.tool);
@@ -419,5 +454,22 @@ mod tests {
         let mut changed = profile.clone();
         changed.set_profiler_cost(ProfilerCost { call_us: 2.5, ..profile.profiler[0].clone() });
         assert_eq!((changed.profiler.len(), changed.profiler[0].call_us), (1, 2.5));
+    }
+
+    #[test]
+    fn all_reduces_replace_those_of_as_many_ranks_in_such_processes_only() {
+        let json = include_str!("../../../fixtures/machines/h200.json");
+        let mut profile = MachineProfile::parse(json).unwrap();
+        let with_one_rank = profile.allreduce.clone();
+        let facts = |nodes, busbw_gbps| {
+            let processes = Processes::OnePerGpu { nodes };
+            AllReduceFacts { ranks: 8, processes, bytes: 1 << 20, algbw_gbps: 1.0, busbw_gbps }
+        };
+        profile.set_allreduce(&[facts(1, 300.0)]);
+        profile.set_allreduce(&[facts(2, 40.0)]);
+        profile.set_allreduce(&[facts(1, 350.0)]);
+        assert_eq!(profile.allreduce, [with_one_rank, vec![facts(2, 40.0), facts(1, 350.0)]].concat());
+        let written = serde_json::to_string(&profile).unwrap();
+        assert_eq!(MachineProfile::parse(&written).unwrap(), profile);
     }
 }

@@ -17,7 +17,10 @@ Examples:
   busbound bench --suite contention                copies beside other work
   busbound bench --raw samples.json                keep every repetition
   busbound bench --from samples.json --open        evaluate them again, no GPU
-  busbound run.json --machine machine.json         use the profile";
+  busbound run.json --machine machine.json         use the profile
+  torchrun --no-python --nproc-per-node 8 busbound bench --suite allreduce \\
+      --save machine.json                          one process per GPU (also with
+                                                   mpirun and srun, see docs)";
 
 #[derive(Debug, Args)]
 pub(crate) struct BenchArgs {
@@ -42,6 +45,16 @@ pub(crate) struct MeasureArgs {
     /// Measure this GPU, by its CUDA number
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) gpu: u32,
+    /// Meet the other processes at this port of rank 0 [default: one above MASTER_PORT]
+    ///
+    /// For `--suite allreduce` started by torchrun, mpirun or srun. Without MASTER_PORT: 29501, or for srun one that the job's number chooses.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..), conflicts_with = "from", hide_short_help = true)]
+    pub(crate) port: Option<u16>,
+    /// Wait this long for the other processes, and for each of their answers [default: 120]
+    ///
+    /// For `--suite allreduce` started by torchrun, mpirun or srun.
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400), conflicts_with = "from", hide_short_help = true)]
+    pub(crate) timeout: Option<u64>,
     /// Copy until standard input says stop: `--suite contention` starts this program again with it.
     #[arg(long, value_name = "TASK", hide = true)]
     pub(crate) companion: Option<CompanionTask>,

@@ -2,14 +2,15 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use busbound::Format;
 use busbound::diagnosis::{Benchmark, judge_bench};
 use busbound::machine::MachineProfile;
 use busbound::machine::bench::{Mode, Samples, Suite};
 use busbound_gpu::CudaError;
-use busbound_gpu::bench::{Request, serve_companion};
+use busbound_gpu::bench::{Request, run_rank, serve_companion};
+use busbound_gpu::ranks::{Launch, RanksError};
 
 use crate::args::bench::BenchArgs;
 use crate::failure::Failure;
@@ -36,7 +37,11 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
                 Failure::Unreadable(known.unwrap_or_else(|| format!("{} {error}", path.display())))
             })?
         }
-        None => measure(args, &output)?,
+        None => match measure(args, &output)? {
+            Some(samples) => samples,
+            // Only rank 0 has an answer.
+            None => return Ok(()),
+        },
     };
     let bench = judge_bench(&samples);
     // The answer first: a file that cannot be written must not lose minutes of measurement.
@@ -78,19 +83,29 @@ fn save_profile(args: &BenchArgs, bench: &Benchmark) -> Result<(), Failure> {
 
 /// Whether there are results that can be added to a profile without measuring its curves again.
 fn has_additions(measured: &MachineProfile) -> bool {
-    let MachineProfile { profiler, scatter, numa, contention, .. } = measured;
-    !(profiler.is_empty() && scatter.is_empty() && numa.is_empty() && contention.is_empty())
+    let MachineProfile { profiler, scatter, numa, contention, allreduce, .. } = measured;
+    let of_one_gpu = [profiler.is_empty(), scatter.is_empty(), numa.is_empty(), contention.is_empty()];
+    // One rank exchanges nothing.
+    of_one_gpu.contains(&false) || allreduce.iter().any(|one| one.ranks > 1)
 }
 
-/// The profile in this file, with what was just measured: the costs of recording and of scattered blocks, NUMA nodes, contention.
+/// The profile in this file, with what was just measured: all-reduces, the costs of recording and of scattered blocks, NUMA nodes,
+/// contention.
 fn with_additions(path: &Path, measured: &MachineProfile) -> Result<MachineProfile, Failure> {
     if !path.exists() {
-        let why = "does not exist yet: name the copy suite as well (--suite copy,...), which makes a profile";
-        return Err(Failure::Unreadable(format!("{} {why}", path.display())));
+        let path = path.display();
+        // Several processes measure together only if they measure nothing else.
+        let remedy = if measured.allreduce.iter().all(|one| one.processes.is_one()) {
+            "name the copy suite as well (--suite copy,...), which makes a profile".to_owned()
+        } else {
+            format!("make it first with `busbound bench --save {path}`")
+        };
+        return Err(Failure::Unreadable(format!("{path} does not exist yet: {remedy}")));
     }
     let json = fs::read_to_string(path).map_err(Failure::unreadable_at(path))?;
     let mut profile = MachineProfile::parse(&json)
         .map_err(|error| Failure::Unreadable(format!("{} {error}", path.display())))?;
+    profile.set_allreduce(&measured.allreduce);
     measured.profiler.iter().cloned().for_each(|cost| profile.set_profiler_cost(cost));
     if !measured.scatter.is_empty() {
         profile.scatter.clone_from(&measured.scatter);
@@ -112,7 +127,9 @@ fn free_name() -> PathBuf {
     free.unwrap_or_else(|| PathBuf::from("machine.json"))
 }
 
-fn measure(args: &BenchArgs, output: &Output) -> Result<Samples, Failure> {
+/// `None` if this is one of several processes, and another one has the results.
+fn measure(args: &BenchArgs, output: &Output) -> Result<Option<Samples>, Failure> {
+    let launch = launch(args)?;
     let stop = listen_for_signals()?;
     let request = Request {
         gpu: args.what.gpu,
@@ -122,11 +139,43 @@ fn measure(args: &BenchArgs, output: &Output) -> Result<Samples, Failure> {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         program: std::env::current_exe().ok(),
     };
-    let bar = TaskBar::new(output.show_progress);
-    busbound_gpu::bench::run(&request, &stop, &mut |progress| bar.update(&progress)).map_err(|error| {
-        match error {
-            CudaError::NoSuchGpu { .. } => Failure::usage(error),
-            error => Failure::no_gpu(error),
+    let is_shown = output.show_progress && launch.as_ref().is_none_or(|launch| launch.rank == 0);
+    let bar = TaskBar::new(is_shown);
+    let mut progress = |progress| bar.update(&progress);
+    match launch {
+        Some(launch) => {
+            let within = args.what.timeout.map_or(USUAL_TIMEOUT, Duration::from_secs);
+            run_rank(&request, &launch, within, &stop, &mut progress).map_err(|error| match error {
+                RanksError::GivenUp => Failure::OfRanks(None),
+                RanksError::Stopped => Failure::Interrupted,
+                error => Failure::OfRanks(Some(error.to_string())),
+            })
         }
-    })
+        None => {
+            busbound_gpu::bench::run(&request, &stop, &mut progress).map(Some).map_err(|error| match error {
+                CudaError::NoSuchGpu { .. } => Failure::usage(error),
+                error => Failure::no_gpu(error),
+            })
+        }
+    }
+}
+
+/// Nodes may load a container before their processes start.
+const USUAL_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// This process as one of several. Only the all-reduce is measured with several: with other suites, each process is on its own, such
+/// as one for each node.
+fn launch(args: &BenchArgs) -> Result<Option<Launch>, Failure> {
+    let variable = |name: &str| std::env::var(name).ok();
+    let launch = match args.what.suites[..] {
+        [Suite::AllReduce] => Launch::of(&variable, args.what.port).map_err(Failure::usage)?,
+        _ => None,
+    };
+    if launch.is_none() && (args.what.port.is_some() || args.what.timeout.is_some()) {
+        return Err(Failure::usage(
+            "--port and --timeout are for several processes that measure together: use them with `--suite allreduce`, \
+             started by torchrun, mpirun or srun",
+        ));
+    }
+    Ok(launch)
 }

@@ -71,6 +71,9 @@ fn end(result: Result<u8, Failure>) -> u8 {
         if let Some(message) = failure.message() {
             warn(&message);
         }
+        if failure.ends_at_once() {
+            signal_hook::low_level::exit(failure.exit_code().into());
+        }
         failure.exit_code()
     })
 }

@@ -9,6 +9,7 @@ mod coverage;
 mod gpu_lost;
 mod history;
 mod jobs;
+mod launched;
 mod live;
 #[path = "../../../fleet/tests/suite/common/mod.rs"]
 mod made;

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use busbound_cause::{CollectiveNames, CollectiveOp, Host};
-use busbound_machine::{LinkSource, median};
+use busbound_machine::{AllReduceFacts, LinkSource, median};
 use busbound_trace::{Collective, Event, EventId, EventKind, Interval, NameId, Nanos, Place, Trace};
 use serde::Serialize;
 
@@ -261,9 +261,14 @@ fn compare(group: &mut CollectiveGroup, device: i32, terms: Terms<'_>) {
     }
     let Some(bytes) = group.bytes.filter(|_| group.op == CollectiveOp::AllReduce) else { return };
     let measured = link.measured().map_or(&[][..], |profile| &profile.allreduce);
+    // As many machines as these ranks need, and one process per GPU, like most training.
+    let nodes = ranks.div_ceil((terms.trace.origin().gpus.len() as u32).max(1));
+    let unlike = |one: &AllReduceFacts| {
+        (one.processes.nodes() != nodes, one.processes.is_one(), one.bytes.abs_diff(bytes))
+    };
     group.measured_busbw_gbps = measured
         .iter()
         .filter(|one| one.ranks == ranks && one.bytes / 2 <= bytes && bytes / 2 <= one.bytes)
-        .min_by_key(|one| one.bytes.abs_diff(bytes))
+        .min_by_key(|one| unlike(one))
         .map(|one| one.busbw_gbps);
 }

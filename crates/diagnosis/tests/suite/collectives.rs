@@ -4,7 +4,7 @@ use crate::common::{diagnosis_of, root};
 use busbound_diagnosis::{
     CollectiveGroup, CollectiveOp, Diagnosis, FigureId, FindingId, Options, Source, diagnose,
 };
-use busbound_machine::Machine;
+use busbound_machine::{AllReduceFacts, Machine, MachineProfile, Processes};
 use busbound_trace::{Collective, Gpu, GpuLimits, Trace, TraceBuilder};
 
 fn recorded(file: &str) -> Diagnosis {
@@ -147,6 +147,33 @@ fn a_fast_collective_of_the_same_ranks_shows_that_the_others_wait() {
     };
     assert!(has(&of(1000), FindingId::SlowCollective));
     assert!(!has(&of(50_000_000), FindingId::SlowCollective));
+}
+
+/// One process per GPU is how training runs, and eight GPUs of one machine are not eight machines.
+#[test]
+fn all_reduces_are_compared_with_those_of_processes_like_theirs() {
+    let trace = steps("NVIDIA H100 80GB HBM3", 25_000_000, &[&[1000], &[3000], &[3000]]);
+    let one_per_gpu = |nodes| Processes::OnePerGpu { nodes };
+    let measured = |measured: &[(u32, Processes, f64)]| {
+        let json = include_str!("../../../../fixtures/machines/h200.json");
+        let mut profile = MachineProfile::parse(json).unwrap();
+        let facts = |(ranks, processes, busbw_gbps): &(u32, Processes, f64)| AllReduceFacts {
+            ranks: *ranks,
+            processes: *processes,
+            bytes: 64 << 20,
+            algbw_gbps: 1.0,
+            busbw_gbps: *busbw_gbps,
+        };
+        profile.set_allreduce(&measured.iter().map(facts).collect::<Vec<_>>());
+        let machine = Machine::measured(profile);
+        let diagnosis = diagnose(&trace, &Source::named("made.json"), &machine, &Options::default());
+        group(&diagnosis, CollectiveOp::AllReduce, 100_000_000).measured_busbw_gbps
+    };
+    let all = [(8, one_per_gpu(8), 40.0), (8, Processes::One, 300.0), (8, one_per_gpu(1), 350.0)];
+    assert_eq!(measured(&all), Some(350.0));
+    assert_eq!(measured(&all[..2]), Some(300.0));
+    assert_eq!(measured(&all[..1]), Some(40.0));
+    assert_eq!(measured(&[(16, one_per_gpu(2), 40.0)]), None);
 }
 
 /// 100 MB in 4 ms are 43.75 GB/s on links of 450.

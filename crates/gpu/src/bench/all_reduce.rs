@@ -1,18 +1,18 @@
 //! How fast is an all-reduce over all GPUs of this process?
 
-use busbound_machine::bench::{AllReduceCase, AllReduceTask, Memory};
+use busbound_machine::bench::{AllReduceCase, AllReduceTask, Memory, Processes};
 
 use super::rig::{Rig, host_ns};
 use super::task_error::TaskError;
 use crate::driver::{CudaError, DeviceBuffer, Gpu, HostBuffer, Result, Stream};
 use crate::nccl::{Nccl, Rank};
 
-const IN_A_ROW: u64 = 10;
+pub(super) const IN_A_ROW: u64 = 10;
 
 /// The buffers of one GPU.
-struct Part {
+pub(super) struct Part {
     from: DeviceBuffer,
-    to: DeviceBuffer,
+    pub(super) to: DeviceBuffer,
     stream: Stream,
     gpu: Gpu,
 }
@@ -41,11 +41,8 @@ pub(super) fn measure(
 
 fn run(rig: &Rig<'_>, nccl: &Nccl, task: AllReduceTask) -> std::result::Result<AllReduceCase, TaskError> {
     let count = (task.bytes / 4) as usize;
-    let parts: Vec<Part> = (0..rig.gpus).map(|rank| part(rank, task.bytes)).collect::<Result<_>>()?;
-    let ranks: Vec<Rank<'_>> = parts
-        .iter()
-        .map(|part| Rank { gpu: &part.gpu, stream: &part.stream, from: &part.from, to: &part.to })
-        .collect();
+    let parts: Vec<Part> = (0..rig.gpus).map(|rank| part(rank, rank, task.bytes)).collect::<Result<_>>()?;
+    let ranks: Vec<Rank<'_>> = parts.iter().map(Part::as_rank).collect();
     let mut failure = None;
     // Like nccl-tests: host time over several in a row, until all GPUs have finished.
     let ns = rig.repeat(rig.mode.patience(), || {
@@ -56,10 +53,7 @@ fn run(rig: &Rig<'_>, nccl: &Nccl, task: AllReduceTask) -> std::result::Result<A
                     return Err(CudaError::Stopped);
                 }
             }
-            parts.iter().try_for_each(|part| {
-                part.gpu.make_current()?;
-                part.stream.synchronize()
-            })
+            parts.iter().try_for_each(Part::synchronize)
         })?;
         Ok((all / IN_A_ROW).max(1))
     });
@@ -68,11 +62,24 @@ fn run(rig: &Rig<'_>, nccl: &Nccl, task: AllReduceTask) -> std::result::Result<A
     }
     let ns = ns?;
     let verified = is_sum(&parts[0], task.bytes, rig.gpus)?;
-    Ok(AllReduceCase { ranks: rig.gpus, task, ns, verified, library: nccl.version.clone() })
+    let processes = Processes::One;
+    Ok(AllReduceCase { ranks: rig.gpus, processes, task, ns, verified, library: nccl.version.clone() })
 }
 
-fn part(rank: u32, bytes: u64) -> Result<Part> {
-    let gpu = Gpu::open(rank)?;
+impl Part {
+    pub(super) fn as_rank(&self) -> Rank<'_> {
+        Rank { gpu: &self.gpu, stream: &self.stream, from: &self.from, to: &self.to }
+    }
+
+    pub(super) fn synchronize(&self) -> Result<()> {
+        self.gpu.make_current()?;
+        self.stream.synchronize()
+    }
+}
+
+/// What a rank reduces, on the GPU with this number in this process.
+pub(super) fn part(ordinal: u32, rank: u32, bytes: u64) -> Result<Part> {
+    let gpu = Gpu::open(ordinal)?;
     let stream = Stream::new()?;
     let (from, to) = (DeviceBuffer::new(bytes)?, DeviceBuffer::new(bytes)?);
     to.zero()?;
@@ -90,7 +97,7 @@ fn value(pair: usize, rank: u32) -> f32 {
     (pair % 1000) as f32 + rank as f32
 }
 
-fn is_sum(part: &Part, bytes: u64, ranks: u32) -> Result<bool> {
+pub(super) fn is_sum(part: &Part, bytes: u64, ranks: u32) -> Result<bool> {
     part.gpu.make_current()?;
     let host = HostBuffer::new(bytes, Memory::Pinned)?;
     part.stream.to_host(&host, 0, &part.to, 0, bytes)?;

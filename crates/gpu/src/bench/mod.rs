@@ -1,6 +1,7 @@
 //! How fast is this machine really? Runs the tasks that `busbound_machine::bench` plans and returns the raw times.
 //! Changes no GPU settings: no clock, no mode. All memory is freed, also when stopped.
 
+mod all_ranks;
 mod all_reduce;
 mod buffers;
 mod companion;
@@ -19,6 +20,7 @@ mod power;
 mod profiler;
 mod rig;
 mod scatter;
+mod seat;
 mod task_error;
 
 use std::path::{Path, PathBuf};
@@ -26,11 +28,12 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use busbound_machine::bench::{
-    Case, Limits, Mode, NodeSet, SAMPLES_SCHEMA, Samples, Skipped, Suite, Task, limits, tasks,
+    Case, Identity, Limits, Mode, NodeSet, SAMPLES_SCHEMA, Samples, Skipped, Suite, Task, limits, tasks,
 };
 
 use crate::driver::{CudaError, held_at_most};
 use crate::host;
+pub use all_ranks::run_rank;
 pub use companion::{CompanionError, CompanionTask, serve_companion};
 use rig::Rig;
 use task_error::TaskError;
@@ -68,9 +71,7 @@ pub fn run(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Samples, CudaError> {
     let began = Instant::now();
-    if std::env::var("CUDA_LAUNCH_BLOCKING").is_ok_and(|value| value != "0") {
-        return Err(CudaError::LaunchBlocking);
-    }
+    check_environment()?;
     let gpus = crate::driver::gpus()?;
     let mut rig = Rig::open(request.gpu, gpus, request.mode, stop)?;
     rig.program.clone_from(&request.program);
@@ -80,7 +81,22 @@ pub fn run(
     rig.largest = limits.largest;
     let mut identity = rig.identity()?;
     identity.link = rig.link_under_load()?;
-    let mut samples = Samples {
+    let skipped = left_out(request, &limits);
+    let mut samples = Samples { skipped, ..nothing_yet(request, identity) };
+    measure_all(&mut rig, &tasks(request.mode, &request.suites, &limits), &mut samples, progress)?;
+    finish(&mut samples, began);
+    Ok(samples)
+}
+
+/// With some settings, every time would be wrong.
+fn check_environment() -> Result<(), CudaError> {
+    let is_blocking = std::env::var("CUDA_LAUNCH_BLOCKING").is_ok_and(|value| value != "0");
+    if is_blocking { Err(CudaError::LaunchBlocking) } else { Ok(()) }
+}
+
+/// Samples before the first measurement.
+fn nothing_yet(request: &Request, identity: Identity) -> Samples {
+    Samples {
         schema: SAMPLES_SCHEMA.to_owned(),
         busbound: request.version.clone(),
         date: request.date.clone(),
@@ -91,12 +107,14 @@ pub fn run(
         device_bytes: 0,
         host_bytes: 0,
         cases: Vec::new(),
-        skipped: left_out(request, &limits),
-    };
-    measure_all(&mut rig, &tasks(request.mode, &request.suites, &limits), &mut samples, progress)?;
+        skipped: Vec::new(),
+    }
+}
+
+/// What is known only after the last one.
+fn finish(samples: &mut Samples, began: Instant) {
     (samples.device_bytes, samples.host_bytes) = held_at_most();
     samples.wall_s = began.elapsed().as_secs_f64();
-    Ok(samples)
 }
 
 fn measure_all(

@@ -1,16 +1,14 @@
 //! What every suite measures with: the GPU, its kernels, two streams, and a clock that starts with them.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use busbound_machine::bench::{Identity, LinkSeen, Memory, Mode, Patience};
 
 use super::buffers::Buffers;
-use crate::driver::{
-    CudaError, DeviceBuffer, Event, Gpu, Hold, HostBuffer, Kernels, Result, Stream, cuda_version,
-};
-use crate::host;
+use super::seat::Seat;
+use crate::driver::{CudaError, DeviceBuffer, Event, Gpu, Hold, HostBuffer, Kernels, Result, Stream};
 use crate::nccl::Nccl;
 use crate::telemetry::Telemetry;
 
@@ -35,8 +33,7 @@ pub(super) struct Rig<'a> {
     pub(super) largest: u64,
     /// This program, to start it a second time.
     pub(super) program: Option<PathBuf>,
-    place: host::Place,
-    pinned: bool,
+    seat: Seat,
     stop: &'a AtomicBool,
 }
 
@@ -51,13 +48,8 @@ impl<'a> Rig<'a> {
     pub(super) fn open(ordinal: u32, gpus: u32, mode: Mode, stop: &'a AtomicBool) -> Result<Self> {
         let gpu = Gpu::open(ordinal)?;
         let address = gpu.pci_address()?;
-        let place = host::place_of(Path::new("/"), &address);
         // Before any allocation: memory is placed near the thread that first touches it.
-        #[cfg(target_os = "linux")]
-        let pinned = place.cpus.as_deref().is_some_and(crate::affinity::pin_to);
-        // Other systems do not say which CPUs are close.
-        #[cfg(not(target_os = "linux"))]
-        let pinned = false;
+        let seat = Seat::near(&address);
         Ok(Self {
             buffers: Buffers::default(),
             notes: Vec::new(),
@@ -75,31 +67,13 @@ impl<'a> Rig<'a> {
             mode,
             largest: 1 << 20,
             program: None,
-            place,
-            pinned,
+            seat,
             stop,
         })
     }
 
     pub(super) fn identity(&self) -> Result<Identity> {
-        let telemetry = self.telemetry.as_ref();
-        Ok(Identity {
-            gpu: self.gpu.name()?,
-            pci_address: self.gpu.pci_address()?,
-            gpus: self.gpus,
-            driver: telemetry.and_then(Telemetry::driver).unwrap_or_else(|| "unknown".to_owned()),
-            cuda: cuda_version(),
-            memory_bytes: self.gpu.memory()?.1,
-            multiprocessors: self.gpu.multiprocessors()?,
-            power_limit_watts: telemetry.and_then(Telemetry::power_limit_watts),
-            link: None,
-            host_cpu: host::cpu_name(),
-            host_memory_bytes: host::memory(),
-            kernel: host::kernel(),
-            numa_node: self.place.numa_node,
-            pinned_to_cpus: self.place.cpus.clone().filter(|_| self.pinned),
-            virtual_machine: host::is_virtual(),
-        })
+        self.seat.identity(&self.gpu, self.gpus, self.telemetry.as_ref())
     }
 
     /// An idle link switches to a lower speed, so it is read while copies run.

@@ -134,6 +134,14 @@ impl Gpu {
         ))
     }
 
+    /// Different for every GPU, and for every instance of a divided one.
+    pub(crate) fn uuid(&self) -> Result<String> {
+        let mut uuid = sys::CUuuid { bytes: [0; 16] };
+        // SAFETY: the driver returned this device, and the pointer is to a live UUID.
+        unsafe { sys::cuDeviceGetUuid_v2(&raw mut uuid, self.device) }.result()?;
+        Ok(uuid.bytes.iter().map(|byte| format!("{:02x}", *byte as u8)).collect())
+    }
+
     pub(crate) fn multiprocessors(&self) -> Result<u32> {
         Ok(self.attribute(sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)? as u32)
     }

@@ -12,6 +12,7 @@ pub(crate) mod statistics;
 mod suites;
 pub(crate) mod terms;
 
+pub use crate::profile::Processes;
 pub use figures::{Cause, FigureUnit, Judgment, MeasuredFigure};
 pub use identity::{Identity, LinkSeen};
 pub use plan::{Limits, Mode, NodeSet, limits};

@@ -162,6 +162,7 @@ mod tests {
             r#"{"suite":"peer_to_peer","from":0,"to":1,"bytes":8,"copies":1,"direct":true,"ns":[4],"verified":true}"#,
             r#"{"suite":"latency","what":"launch_call","ns":[7]}"#,
             r#"{"suite":"all_reduce","ranks":2,"bytes":4,"ns":[9],"verified":true,"library":"2.21"}"#,
+            r#"{"suite":"all_reduce","ranks":4,"processes":{"one_per_gpu":{"nodes":2}},"bytes":4,"ns":[9],"verified":true,"library":"2.21"}"#,
             r#"{"suite":"hbm","bytes":8,"engine":"kernel","copies":1,"ns":[5],"verified":false}"#,
             r#"{"suite":"power","duty_percent":50,"kernel_ns":[6],"samples":[],"like_a_gemm":false}"#,
         ];

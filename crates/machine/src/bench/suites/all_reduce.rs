@@ -1,4 +1,4 @@
-//! What rate does an all-reduce over all GPUs of this process reach?
+//! What rate does an all-reduce reach, over all GPUs of one process or of several processes with one each?
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use crate::bench::figures::{FigureUnit, MeasuredFigure};
 use crate::bench::identity::Identity;
 use crate::bench::plan::{KIB, Limits, MIB, Mode};
 use crate::bench::statistics::Spread;
-use crate::profile::{AllReduceFacts, MachineProfile};
+use crate::profile::{AllReduceFacts, MachineProfile, Processes};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AllReduceTask {
@@ -19,8 +19,11 @@ pub struct AllReduceTask {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AllReduceCase {
     pub ranks: u32,
+    #[serde(default, skip_serializing_if = "Processes::is_one")]
+    pub processes: Processes,
     #[serde(flatten)]
     pub task: AllReduceTask,
+    /// Of several processes, each time is that of the slowest one.
     pub ns: Vec<u64>,
     pub verified: bool,
     pub library: String,
@@ -45,6 +48,7 @@ impl BenchSuite for AllReduceTask {
             let exchanged = 2.0 * f64::from(case.ranks.saturating_sub(1)) / f64::from(case.ranks);
             Some(AllReduceFacts {
                 ranks: case.ranks,
+                processes: case.processes,
                 bytes: case.task.bytes,
                 algbw_gbps: five_digits(algbw),
                 busbw_gbps: five_digits(algbw * exchanged),
@@ -64,7 +68,16 @@ fn figure(largest: &AllReduceFacts) -> MeasuredFigure {
         let what = "all-reduce with one rank (no data is exchanged; this only checks that NCCL works)";
         MeasuredFigure::fact("allreduce_algbw", what, largest.algbw_gbps, unit)
     } else {
-        let what = format!("all-reduce over {} GPUs, bus bandwidth", largest.ranks);
+        let gpus = largest.ranks;
+        let what = match largest.processes {
+            Processes::One => format!("all-reduce over {gpus} GPUs, bus bandwidth"),
+            Processes::OnePerGpu { nodes: 1 } => {
+                format!("all-reduce over {gpus} GPUs, one process each, bus bandwidth")
+            }
+            Processes::OnePerGpu { nodes } => {
+                format!("all-reduce over {gpus} GPUs on {nodes} nodes, one process each, bus bandwidth")
+            }
+        };
         MeasuredFigure::fact("allreduce_busbw", what, largest.busbw_gbps, unit)
     }
 }
