@@ -459,21 +459,6 @@ fn a_link_that_is_always_busy_is_saturated() {
     assert!(!ids(&streamed(5 * MS)).contains(&"link_saturated"));
 }
 
-/// "Run `aten::_foreach_add_` on the GPU", where it launches kernels through the operators that it calls.
-#[test]
-fn operators_that_launch_through_others_are_not_on_the_cpu() {
-    let of = |launches: bool| {
-        Program::of(move |program, t| {
-            program.trace.operator(program.host, "aten::_foreach_add_", t..t + 5 * MS);
-            program.trace.operator(program.host, "aten::add_", t + 4 * MS..t + 4_900 * US);
-            let at = if launches { t + 4_800 * US } else { t + 5_100 * US };
-            program.kernel(at, t + STEP);
-        })
-    };
-    assert!(!ids(&of(true)).contains(&"cpu_operators"), "{:?}", ids(&of(true)));
-    assert!(ids(&of(false)).contains(&"cpu_operators"), "{:?}", ids(&of(false)));
-}
-
 /// "Record with with_stack=True (torch.profiler)" for a C++ program, and 30% to 100% of time in which the host may sleep.
 #[test]
 fn what_a_program_without_pytorch_does_beside_cuda_is_unknown() {

@@ -152,6 +152,23 @@ fn only_what_takes_most_of_the_time_is_mostly_it() {
     assert!(many.contains("is the largest part (2") && !many.contains("mostly"), "{many}");
 }
 
+/// "Run `aten::_foreach_add_` on the GPU", where it launches kernels through the operators that it calls.
+#[test]
+fn operators_that_launch_through_others_are_not_on_the_cpu() {
+    let is_on_cpu = |launched: i64| {
+        let mut program = Program::new();
+        for i in 0..40i64 {
+            let at = i * 6 * MS;
+            program.trace.operator(program.host, "aten::_foreach_add_", at..at + 5 * MS);
+            program.trace.operator(program.host, "aten::add_", at + 4 * MS..at + 4_900 * US);
+            program.kernel("add", at + launched, at + launched + 10 * US, 700 * US);
+        }
+        found(&program.diagnosed(), FindingId::CpuOperators).is_some()
+    };
+    assert!(!is_on_cpu(4_800 * US), "launched within");
+    assert!(is_on_cpu(5_100 * US), "launched after it");
+}
+
 /// Pinning "saves 48.3 ms" of copies whose calls take 41 ms.
 #[test]
 fn pinning_saves_no_more_than_its_copies_take() {
