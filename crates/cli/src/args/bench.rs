@@ -19,8 +19,8 @@ Examples:
   busbound bench --from samples.json --open        evaluate them again, no GPU
   busbound run.json --machine machine.json         use the profile
   torchrun --no-python --nproc-per-node 8 busbound bench --suite allreduce \\
-      --save machine.json                          one process per GPU (also with
-                                                   mpirun and srun, see docs)";
+      --save machine.json                          one process per GPU (or
+                                                   mpirun, srun: see docs)";
 
 #[derive(Debug, Args)]
 pub(crate) struct BenchArgs {
