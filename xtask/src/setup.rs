@@ -80,23 +80,31 @@ pub(crate) fn browser() -> Option<PathBuf> {
 }
 
 pub(crate) fn has_valgrind() -> bool {
-    has_program("valgrind")
+    has_program("valgrind", "valgrind")
 }
 
 /// The checkers that crates/cli/tests/suite/manual.rs uses for manual pages and completions, and crates/python/tests/test_deploy.py
 /// for alerts and the dashboard, and the compiler that trial.rs uses for another C library.
-const CHECKERS: [&str; 6] = ["bash", "fish", "mandoc", "musl-gcc", "prometheus", "zsh"];
+const CHECKERS: [(&str, &str); 6] = [
+    ("bash", "bash"),
+    ("fish", "fish"),
+    ("mandoc", "mandoc"),
+    ("musl-gcc", "musl-tools"),
+    ("prometheus", "prometheus"),
+    ("zsh", "zsh"),
+];
 
 /// The checkers that are missing and cannot be installed.
 pub(crate) fn missing_checkers() -> Vec<&'static str> {
-    CHECKERS.into_iter().filter(|checker| !has_program(checker)).collect()
+    let missing = CHECKERS.into_iter().filter(|(program, package)| !has_program(program, package));
+    missing.map(|(program, _)| program).collect()
 }
 
-/// A program from the package with the same name.
-fn has_program(program: &str) -> bool {
+/// A program from this package.
+fn has_program(program: &str, package: &str) -> bool {
     let is_there = || works(Command::new("which").arg(program));
     is_there() || {
-        apt_install(&[if program == "musl-gcc" { "musl-tools" } else { program }]);
+        apt_install(&[package]);
         is_there()
     }
 }

@@ -1,7 +1,7 @@
 //! Which ranks share a PCIe uplink, and is it fast enough for all of them?
 //!
-//! GPUs below one switch share its uplink for copies to and from host memory, per direction. The answer covers the case that all copy at
-//! the same time, and the average demand. Where collectives align the clocks of the ranks, it also says how long they do.
+//! GPUs on one PCIe switch share its uplink for copies to and from host memory, per direction. The answer says what each gets if all
+//! copy at the same time, and the average demand. Where collectives align the clocks of the ranks, it also says how long they do.
 
 use std::collections::{BTreeMap, BTreeSet};
 

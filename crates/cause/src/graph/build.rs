@@ -261,15 +261,7 @@ impl<'s> ThreadNodes<'s> {
         if host.is_launching(self.track, between) {
             return Few::one((HostUse::Launching, between.length().get()));
         }
-        let mut uses: Few<(HostUse, Time)> = Few::default();
-        for used in host.uses(self.track, between) {
-            let time = used.interval.length().get();
-            match uses.iter_mut().find(|(what, _)| *what == used.what) {
-                Some((_, sum)) => *sum += time,
-                None => uses.push((used.what, time)),
-            }
-        }
-        uses
+        host.time_by_use(self.track, between)
     }
 }
 
@@ -294,7 +286,7 @@ fn is_autograd_node(name: &str) -> bool {
 }
 
 impl HostTime {
-    fn count(&mut self, kind: EventKind) {
+    pub(crate) fn count(&mut self, kind: EventKind) {
         match kind {
             EventKind::Operator => self.operators += 1,
             EventKind::RuntimeCall | EventKind::DriverCall => self.calls += 1,

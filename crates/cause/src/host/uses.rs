@@ -6,6 +6,8 @@ use busbound_trace::{
 use serde::{Deserialize, Serialize};
 
 use super::{Host, HostActivity, HostSegment, ThreadTimes, is_issuing};
+use crate::Time;
+use crate::few::Few;
 use crate::thresholds::{HOST_STRETCH, OPERATOR_SEARCH_DEPTH, THREAD_IDLE};
 
 /// What a stretch of host time is spent on.
@@ -184,6 +186,19 @@ impl Host<'_> {
         let mut all = Uses { thread, times, pieces: Vec::new(), long, optimizer };
         self.each_segment(thread, window, |segment| self.add_use(segment, &mut all));
         all.pieces
+    }
+
+    /// How long a thread spent on what in a window.
+    pub(crate) fn time_by_use(&self, thread: TrackId, window: Interval) -> Few<(HostUse, Time)> {
+        let mut sums: Few<(HostUse, Time)> = Few::default();
+        for used in self.uses(thread, window) {
+            let time = used.interval.length().get();
+            match sums.iter_mut().find(|(what, _)| *what == used.what) {
+                Some((_, sum)) => *sum += time,
+                None => sums.push((used.what, time)),
+            }
+        }
+        sums
     }
 
     /// Like [`uses`](Self::uses), without the operators between launches: of those, there are the most.

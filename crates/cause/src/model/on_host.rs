@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use busbound_trace::{EventId, EventKind, Timestamp, Trace, TrackId};
+use busbound_trace::{EventId, Timestamp, Trace, TrackId};
 
 use super::{HostCall, Model, Work};
 use crate::Time;
@@ -146,6 +146,7 @@ impl Adding<'_> {
 
     /// The exchange, on this stream or a new one.
     fn work(&mut self, event: EventId, (from, until): (Time, Time), stream: Option<usize>) -> WorkId {
+        let step = self.step(from);
         let model = &mut *self.model;
         let stream = stream.unwrap_or(model.streams.len());
         if stream == model.streams.len() {
@@ -155,7 +156,6 @@ impl Adding<'_> {
         let id = model.work.len();
         let start = (from + model.latency).min(until);
         model.streams[stream].push(id);
-        let step = self.starts.partition_point(|begin| *begin <= from).saturating_sub(1);
         model.work.push(Work {
             kind: WorkKind::Memset,
             host: None,
@@ -255,28 +255,15 @@ impl Adding<'_> {
 
     /// What a thread did in a time of the model.
     fn since(&self, track: TrackId, (from, until): (Time, Time), threads: HostThreads<'_>) -> HostTime {
-        let mut since = HostTime::default();
         if until <= from {
-            return since;
+            return HostTime::default();
         }
         let window = crate::interval(self.begin + from, self.begin + until);
-        for used in threads.host.uses(track, window) {
-            let time = used.interval.length().get();
-            match since.uses.iter_mut().find(|(what, _)| *what == used.what) {
-                Some((_, sum)) => *sum += time,
-                None => since.uses.push((used.what, time)),
-            }
-        }
+        let uses = threads.host.time_by_use(track, window);
+        let mut since = HostTime { uses, ..HostTime::default() };
         let began = |at: Timestamp| at >= window.start && at < window.end;
-        for event in threads.trace.track(track).events_between(window.start, window.end) {
-            match event.kind() {
-                _ if !began(event.start()) => {}
-                EventKind::Operator => since.operators += 1,
-                EventKind::RuntimeCall | EventKind::DriverCall => since.calls += 1,
-                EventKind::PythonFrame => since.frames += 1,
-                _ => {}
-            }
-        }
+        let events = threads.trace.track(track).events_between(window.start, window.end);
+        events.filter(|event| began(event.start())).for_each(|event| since.count(event.kind()));
         since
     }
 }

@@ -1,12 +1,11 @@
 //! Does the GPU wait while operators run on the CPU?
 
-use std::collections::BTreeMap;
-
 use busbound_cause::{HostUse, Resource};
-use busbound_trace::{EventKind, Timestamp, TrackId};
+use busbound_trace::{EventKind, Nanos};
 
 use super::common::host_idle::{HostIdle, WORTH_IT};
 use super::common::{Candidate, Document, Draft, Effort, Fix, Rule};
+use crate::activity::gaps::call_times;
 use crate::analysis::facts::Facts;
 
 pub(super) static RULE: Rule = Rule {
@@ -77,17 +76,12 @@ fn computes(facts: &Facts<'_>, name: &str) -> bool {
 
 /// Whether any of these operators launches something, itself or through others.
 fn launches_within(facts: &Facts<'_>, is_one: impl Fn(&str) -> bool) -> bool {
-    let mut launches: BTreeMap<TrackId, Vec<Timestamp>> = BTreeMap::new();
-    for call in facts.host.launches() {
-        launches.entry(call.track_id()).or_default().push(call.start());
-    }
-    launches.values_mut().for_each(|times| times.sort_unstable());
+    let launches = call_times(facts.host.launches());
     let is_this: Vec<bool> = facts.trace.names().iter().map(is_one).collect();
     let operators = facts.trace.events().filter(|event| event.kind() == EventKind::Operator);
     operators.filter(|operator| is_this[operator.name_id().index()]).any(|operator| {
-        let times = launches.get(&operator.track_id()).map_or(&[][..], Vec::as_slice);
-        let next = times.partition_point(|time| *time < operator.start());
-        times.get(next).is_some_and(|time| *time < operator.end())
+        let times = launches.get(&operator.track_id());
+        times.is_some_and(|times| times.length_within(operator.interval()) > Nanos::ZERO)
     })
 }
 
